@@ -1,0 +1,215 @@
+"""What the scheduler says about itself: states, answers, events and records.
+
+The invariant: everything here is an immutable value that holds no scheduler and no task, so it
+may be kept, compared, pickled and sent anywhere.
+
+The native module makes the dataclasses by position, in the order in which their fields stand here,
+and fills the instance's dict itself; hence no slots.
+"""
+
+from __future__ import annotations
+
+import enum
+from dataclasses import dataclass
+
+from duetime._protocols import TaskId
+
+
+class TaskState(enum.Enum):
+    """Where a task is in its life.
+
+    Example:
+        >>> from duetime import Scheduler, TaskState
+        >>> with Scheduler() as scheduler:
+        ...     task = scheduler.after(3600, print)
+        ...     task.state
+        <TaskState.WAITING: 'waiting'>
+    """
+
+    WAITING = "waiting"
+    """For its due time, its next slot, a retry or a free worker."""
+    RUNNING = "running"
+    """Its job is being run."""
+    DONE = "done"
+    """Ended: its last run succeeded."""
+    FAILED = "failed"
+    """Ended: its last run failed and no retry is left."""
+    CANCELLED = "cancelled"
+    """Ended: it was cancelled."""
+
+
+class Missed(enum.Enum):
+    """What a `FixedRate` does about slots that pass while the task cannot run.
+
+    Example:
+        >>> from duetime import FixedRate, Missed
+        >>> FixedRate(30).next_due(60, 110)
+        120.0
+        >>> FixedRate(30, Missed.CATCH_UP).next_due(60, 110)
+        90.0
+    """
+
+    SKIP = "skip"
+    """Count them, and go on with the first slot not earlier than the end of the run."""
+    CATCH_UP = "catch_up"
+    """Run every one, one after the other, late."""
+
+
+class CancelOutcome(enum.Enum):
+    """What a cancel did. True only for `CANCELLED`.
+
+    Example:
+        >>> from duetime import CancelOutcome, Scheduler
+        >>> with Scheduler() as scheduler:
+        ...     task = scheduler.after(3600, print)
+        ...     bool(task.cancel()), task.cancel()
+        (True, <CancelOutcome.FINISHED: 'finished'>)
+    """
+
+    CANCELLED = "cancelled"
+    """The task was waiting; it never runs again."""
+    STOPPING = "stopping"
+    """The task is running; this run finishes, and nothing follows it."""
+    FINISHED = "finished"
+    """The task had already ended; nothing was done."""
+    UNKNOWN = "unknown"
+    """The scheduler knows no such task."""
+
+    def __bool__(self) -> bool:
+        return self is CancelOutcome.CANCELLED
+
+
+class EventKind(enum.Enum):
+    """What an `Event` tells of.
+
+    For one run the order is DUE, STARTED, one of COMPLETED and FAILED, then CANCELLED if the task
+    was stopped.
+    """
+
+    SCHEDULED = "scheduled"
+    """The task was accepted."""
+    DUE = "due"
+    """Its due time has come, whether or not a worker is free."""
+    STARTED = "started"
+    """A worker begins the run."""
+    COMPLETED = "completed"
+    """The run succeeded."""
+    FAILED = "failed"
+    """The attempt failed; `Event.next_due` says whether another run follows."""
+    CANCELLED = "cancelled"
+    """The task ended by being cancelled."""
+    MISSED = "missed"
+    """Slots were skipped; `Event.missed` says how many."""
+
+
+@dataclass(frozen=True)
+class Event:
+    """One thing that happened to one task.
+
+    Times are seconds of the scheduler's clock, lengths are seconds. What does not apply to the
+    kind of event is `None`.
+
+    Example:
+        >>> from duetime import EventKind, Scheduler
+        >>> with Scheduler() as scheduler:
+        ...     seen = []
+        ...     scheduler.add_listener(seen.append, kinds=[EventKind.COMPLETED])
+        ...     scheduler.after(0, lambda: "result", id="report").result()
+        ...     scheduler.wait_idle()
+        ...     [(event.kind.name, event.task_id, event.run) for event in seen]
+        'result'
+        True
+        [('COMPLETED', 'report', 1)]
+    """
+
+    kind: EventKind
+    """What happened."""
+    task_id: TaskId
+    """To which task."""
+    time: float
+    """When."""
+    due: float
+    """The due time of the run that this is about."""
+    run: int
+    """Which run of the task this is about, counted from 1."""
+    attempt: int
+    """1 for the first run of a slot, 2 for its first retry, and so on."""
+    lateness: float | None = None
+    """How long after its due time the run started."""
+    duration: float | None = None
+    """How long the run took."""
+    error: BaseException | None = None
+    """Why the attempt failed."""
+    next_due: float | None = None
+    """When the task is due again; `None` if no run follows."""
+    missed: int | None = None
+    """How many slots were skipped."""
+
+
+@dataclass(frozen=True)
+class TaskInfo:
+    """What the scheduler remembers of a task: plain values, also after its end.
+
+    Times are seconds of the scheduler's clock.
+
+    Example:
+        >>> from duetime import Scheduler
+        >>> with Scheduler() as scheduler:
+        ...     scheduler.after(0, lambda: 1 / 0, id="doomed").wait()
+        ...     info = scheduler.info("doomed")
+        ...     info.state.name, info.runs, info.error
+        True
+        ('FAILED', 1, 'ZeroDivisionError: division by zero')
+    """
+
+    id: TaskId
+    """What the task is known by."""
+    state: TaskState
+    """Where it is in its life."""
+    due: float | None
+    """When it is due, or was last due; `None` once there is no such time."""
+    runs: int
+    """How many runs were started, retries included."""
+    failures: int
+    """How many of them failed."""
+    missed: int
+    """How many slots were skipped."""
+    error: str | None
+    """The last failure as text."""
+    started: float | None
+    """When the last run started."""
+    finished: float | None
+    """When the last run ended, or the task was cancelled."""
+
+
+@dataclass(frozen=True)
+class Stats:
+    """What a scheduler is doing, and what it has done since it was made.
+
+    Example:
+        >>> from duetime import Scheduler
+        >>> with Scheduler(workers=2) as scheduler:
+        ...     task = scheduler.after(3600, print)
+        ...     stats = scheduler.stats()
+        ...     stats.workers, stats.waiting, stats.running
+        (2, 1, 0)
+    """
+
+    workers: int
+    """The size of the pool."""
+    waiting: int
+    """Tasks that wait now."""
+    running: int
+    """Tasks that run now."""
+    runs: int
+    """Runs that were started, retries included."""
+    failures: int
+    """Runs that failed."""
+    done: int
+    """Tasks that ended DONE."""
+    failed: int
+    """Tasks that ended FAILED."""
+    cancelled: int
+    """Tasks that ended CANCELLED."""
+    missed: int
+    """Slots that were skipped."""

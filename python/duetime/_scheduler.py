@@ -1,0 +1,243 @@
+"""The public `Scheduler`: the native one, as a `concurrent.futures.Executor`.
+
+The invariant: scheduling is native throughout. Only two things are added here, since they are
+about Python objects alone: futures for `submit`, and `every` as a decorator.
+"""
+
+from __future__ import annotations
+
+import concurrent.futures
+import functools
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any, Generic, ParamSpec, TypeVar, overload
+
+from duetime import _native
+
+if TYPE_CHECKING:
+    from datetime import datetime
+
+    from typing_extensions import TypeVarTuple, Unpack
+
+    from duetime._native import Task, _TaskOptions
+    from duetime._protocols import Job, Recurrence, Seconds
+
+    _Ts = TypeVarTuple("_Ts")
+
+_P = ParamSpec("_P")
+_T = TypeVar("_T")
+_F = TypeVar("_F", bound=Callable[..., object])
+
+
+class _Submission(Generic[_T]):
+    """A call and its future, run as the job of a task.
+
+    The job and a cancel of the task exclude each other, so exactly one of `run` and `finish` moves
+    the future out of its pending state.
+    """
+
+    __slots__ = ("call", "future")
+
+    def __init__(self, call: Callable[[], _T]) -> None:
+        self.call = call
+        self.future: concurrent.futures.Future[_T] = concurrent.futures.Future()
+
+    def run(self) -> None:
+        """Be the task's job: do what ThreadPoolExecutor does with a work item.
+
+        The value goes to the future, not to the task, for which `False` would mean a failure. An
+        error goes to both, so that listeners and statistics see it.
+        """
+        if not self.future.set_running_or_notify_cancel():
+            return
+        try:
+            value = self.call()
+        except BaseException as error:
+            self.future.set_exception(error)
+            # The error's traceback holds this frame, and self.future holds the error.
+            self = None  # type: ignore[assignment]  # noqa: PLW0642
+            raise
+        self.future.set_result(value)
+
+    def finish(self, task: Task) -> None:
+        """When the task was cancelled, by a shutdown for example, wake who waits on the future."""
+        if task.cancelled():
+            self.future.cancel()
+            self.future.set_running_or_notify_cancel()
+
+
+class Scheduler(_native.Scheduler, concurrent.futures.Executor):
+    """Runs one-off and recurring tasks at their due time, on a pool of native worker threads.
+
+    An idle worker sleeps until the next task is due. Used in a `with` block, a scheduler shuts
+    down at its end. It is an `Executor` too: `submit` and `map` work as on a thread pool, and so
+    does everything that takes an executor.
+
+    Args:
+        workers: The number of threads, from 1 to 1024. They start with the first task.
+        clock: Where the time comes from: the monotonic clock by default, a `ManualClock`, or any
+            zero-argument callable that gives seconds.
+        history: How many finished tasks are remembered as `TaskInfo`.
+        name: What the threads are called: name-0, name-1 and so on.
+
+    Raises:
+        ValueError: A number is out of its bounds.
+        TypeError: An argument is of the wrong type.
+
+    Example:
+        >>> from duetime import ManualClock, Scheduler
+        >>> clock = ManualClock()
+        >>> with Scheduler(clock=clock) as scheduler:
+        ...     ticks = []
+        ...     task = scheduler.every(600, lambda: ticks.append(clock.now()))
+        ...     clock.advance(1800)
+        ...     ticks
+        [600.0, 1200.0, 1800.0]
+    """
+
+    def submit(
+        self, fn: Callable[_P, _T], /, *args: _P.args, **kwargs: _P.kwargs
+    ) -> concurrent.futures.Future[_T]:
+        """Call a function as soon as a worker is free.
+
+        Args:
+            fn: What to call; it is due now and waits its turn behind what is due already.
+            *args: Its positional arguments.
+            **kwargs: Its keyword arguments.
+
+        Returns:
+            The future of the call. Cancelling it before the call starts cancels the task and lets
+            go of the function and its arguments; a shutdown before the call starts cancels it.
+
+        Raises:
+            TypeError: `fn` is not callable.
+            SchedulerClosedError: The scheduler is shut down.
+            ForkedError: The scheduler is the parent process's.
+
+        Example:
+            >>> from duetime import Scheduler
+            >>> with Scheduler() as scheduler:
+            ...     scheduler.submit(pow, 2, 10).result()
+            1024
+        """
+        if not callable(fn):
+            raise TypeError(f"fn must be callable, not {type(fn).__name__}")
+        submission = _Submission(functools.partial(fn, *args, **kwargs))
+        future = submission.future
+        task = super().after(0, submission.run)
+        task.add_done_callback(submission.finish)
+        # No harm once the task has started: cancelling the future is refused then.
+        future.add_done_callback(lambda future: future.cancelled() and task.cancel())
+        return future
+
+    @overload
+    def every(
+        self,
+        rule: Seconds | Recurrence,
+        job: None = None,
+        /,
+        *,
+        first: Seconds | datetime | None = None,
+        **options: Unpack[_TaskOptions],
+    ) -> Callable[[_F], _F]: ...
+    @overload
+    def every(
+        self,
+        rule: Seconds | Recurrence,
+        job: Job,
+        /,
+        *,
+        first: Seconds | datetime | None = None,
+        **options: Unpack[_TaskOptions],
+    ) -> Task: ...
+    @overload
+    def every(
+        self,
+        rule: Seconds | Recurrence,
+        job: Callable[[Unpack[_Ts]], object],
+        /,
+        *args: Unpack[_Ts],
+        first: Seconds | datetime | None = None,
+        **options: Unpack[_TaskOptions],
+    ) -> Task: ...
+    def every(  # type: ignore[misc]  # mypy does not match *args with an unpacked TypeVarTuple
+        self,
+        rule: Seconds | Recurrence,
+        job: Any = None,
+        /,
+        *args: Any,
+        first: Seconds | datetime | None = None,
+        **options: Any,
+    ) -> Any:
+        """Run a job again and again; without a job, be a decorator that does.
+
+        Args:
+            rule: A period in seconds or as a `timedelta`, or a `Recurrence`.
+            job: What to run.
+            *args: What to call it with.
+            first: When the first run is due: a delay, or an aware datetime. One period from now
+                by default.
+            **options: Keyword parameters of `Task`.
+
+        Returns:
+            The task. As a decorator: the function, unchanged.
+
+        Raises:
+            ValueError: A time is out of its bounds, or a datetime is naive.
+            TypeError: An argument is of the wrong type.
+            DuplicateTaskError: The `id` is taken.
+            SchedulerClosedError: The scheduler is shut down.
+            ForkedError: The scheduler is the parent process's.
+
+        Example:
+            >>> from duetime import Scheduler
+            >>> with Scheduler() as scheduler:
+            ...
+            ...     @scheduler.every(600, id="refresh", first=0)
+            ...     def refresh():
+            ...         return "fresh"
+            ...
+            ...     refresh()
+            'fresh'
+        """
+        if job is not None:
+            return super().every(rule, job, *args, first=first, **options)
+
+        def decorate(function: _F) -> _F:
+            super(Scheduler, self).every(rule, function, first=first, **options)
+            return function
+
+        return decorate
+
+    def shutdown(  # type: ignore[override]  # an Executor's gives None, ours says how it went
+        self,
+        wait: bool = True,
+        *,
+        drain: bool = False,
+        timeout: Seconds | None = None,
+        cancel_futures: bool = False,
+    ) -> bool:
+        """Refuse new tasks, tell running jobs to stop, cancel waiting tasks.
+
+        Args:
+            wait: Return only when the running jobs have ended.
+            drain: Run the tasks that are due already before the end.
+            timeout: The longest time to wait.
+            cancel_futures: As on any Executor: cancel also what is due already, whatever `drain`
+                says.
+
+        Returns:
+            Whether the running jobs have ended; with `wait`, `False` only if `timeout` came first.
+
+        Raises:
+            ForkedError: The scheduler is the parent process's.
+
+        Example:
+            >>> from duetime import Scheduler
+            >>> scheduler = Scheduler()
+            >>> task = scheduler.after(3600, print)
+            >>> scheduler.shutdown()
+            True
+            >>> task.cancelled()
+            True
+        """
+        return super().shutdown(wait, drain=drain and not cancel_futures, timeout=timeout)

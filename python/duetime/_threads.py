@@ -1,0 +1,30 @@
+"""A worker as the `threading` module sees it.
+
+The invariant: while a worker lives, `threading.current_thread()` has its name there, and the trace
+and profile functions that `threading.settrace` and `setprofile` announced are on; afterwards
+`threading.enumerate()` is as it was.
+"""
+
+import sys
+import threading
+
+
+def enter(name: str) -> None:
+    """Make the calling native thread known under its name."""
+    # A thread that Python did not start becomes a _DummyThread when it first asks who it is.
+    threading.current_thread().name = name
+    # What threading does for the threads that it starts itself.
+    if trace := threading.gettrace():
+        sys.settrace(trace)
+    if profile := threading.getprofile():
+        sys.setprofile(profile)
+
+
+def leave() -> None:
+    """Forget the calling thread: it ends."""
+    sys.settrace(None)
+    sys.setprofile(None)
+    # Before Python 3.13 a _DummyThread stays listed when its thread is gone.
+    active = threading._active  # type: ignore[attr-defined]
+    with threading._active_limbo_lock:  # type: ignore[attr-defined]
+        active.pop(threading.get_ident(), None)

@@ -1,0 +1,256 @@
+//! A scheduled task as its holder sees it. Invariant: a handle keeps the task's result alive and
+//! nothing else: no job runs because of it, and no scheduler lives on.
+
+use std::any::Any;
+use std::fmt;
+use std::sync::{Arc, Weak};
+use std::time::Duration;
+
+use crate::clock::{Timestamp, deadline};
+use crate::error::Error;
+use crate::id::TaskId;
+use crate::info::TaskInfo;
+use crate::job::{JobError, Value, contain};
+use crate::record::{Ended, TaskRef, Watch};
+use crate::run::{Host, inside_run_of, tell};
+use crate::state::{CancelOutcome, TaskState};
+use crate::sync::{Generation, Signal};
+
+/// How a task ended, for whoever asks for its result.
+#[derive(Clone, Debug)]
+#[non_exhaustive]
+pub enum TaskError {
+    /// Its last run failed.
+    Failed(JobError),
+    /// It was cancelled.
+    Cancelled,
+    /// It has not ended within the timeout.
+    Timeout,
+    /// The call was made by the task's own job, which would wait for itself.
+    InsideJob,
+    /// The task belongs to the process that was forked.
+    Forked,
+}
+
+impl fmt::Display for TaskError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Failed(error) => error.fmt(f),
+            Self::Cancelled => f.write_str("the task was cancelled"),
+            Self::Timeout => f.write_str("the task has not ended within the timeout"),
+            Self::InsideJob => f.write_str("a job cannot wait for the end of its own task"),
+            Self::Forked => Error::Forked.fmt(f),
+        }
+    }
+}
+
+impl std::error::Error for TaskError {}
+
+/// A scheduled task, as the caller holds it. Clones are of the same task. Dropping it changes
+/// nothing but that the task's result is no longer kept.
+#[derive(Clone)]
+pub struct TaskHandle {
+    pub(crate) record: TaskRef,
+    pub(crate) host: Weak<dyn Host>,
+    pub(crate) made_in: Generation,
+}
+
+/// Names a watcher for [`TaskHandle::unwatch`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct WatchKey(u64);
+
+impl TaskHandle {
+    /// The task's id.
+    #[must_use]
+    pub fn id(&self) -> TaskId {
+        self.record.id()
+    }
+
+    /// Where the task is in its life.
+    #[must_use]
+    pub fn state(&self) -> TaskState {
+        self.record.state.get()
+    }
+
+    /// When the task is due, or was due last.
+    #[must_use]
+    pub fn due(&self) -> Timestamp {
+        self.record.due()
+    }
+
+    /// The task's priority.
+    #[must_use]
+    pub fn priority(&self) -> i32 {
+        self.record.priority
+    }
+
+    /// Whether this is the process in which the task was scheduled, and not a fork of it.
+    ///
+    /// # Errors
+    /// [`Error::Forked`].
+    pub fn check_process(&self) -> Result<(), Error> {
+        if self.made_in == Generation::current() { Ok(()) } else { Err(Error::Forked) }
+    }
+
+    /// All that is known of the task.
+    #[must_use]
+    pub fn info(&self) -> TaskInfo {
+        self.record.info()
+    }
+
+    /// The time on the scheduler's clock; `None` if the scheduler is gone.
+    #[must_use]
+    pub fn now(&self) -> Option<Timestamp> {
+        Some(self.host.upgrade()?.now())
+    }
+
+    /// What [`Task::label`](crate::Task::label) put on the task.
+    #[must_use]
+    pub fn label(&self) -> Option<Arc<dyn Any + Send + Sync>> {
+        self.record.label()
+    }
+
+    /// Why its last failed run failed; also of a series that goes on.
+    #[must_use]
+    pub fn last_error(&self) -> Option<JobError> {
+        self.record.last_error()
+    }
+
+    /// Whether the calling code is part of a run of this task.
+    #[must_use]
+    pub fn is_current(&self) -> bool {
+        inside_run_of(&self.record)
+    }
+
+    /// Shows what the task ended with (a [`Value`] or a [`JobError`]), if this handle is the only
+    /// one that keeps it; for a garbage collector. `show` must only look.
+    #[doc(hidden)]
+    pub fn visit_outcome(&self, show: &mut dyn FnMut(&dyn Any)) {
+        if TaskRef::is_unique(&self.record) {
+            self.record.visit_outcome(show);
+        }
+    }
+
+    /// Lets go of what the task ended with.
+    #[doc(hidden)]
+    pub fn drop_outcome(&self) {
+        drop(self.record.take_outcome());
+    }
+
+    /// Cancels the task; see [`Scheduler::cancel`](crate::Scheduler::cancel).
+    ///
+    /// # Errors
+    /// [`Error::Forked`].
+    pub fn cancel(&self) -> Result<CancelOutcome, Error> {
+        self.check_process()?;
+        // A scheduler that is gone has cancelled all that waited.
+        let host = self.host.upgrade();
+        Ok(host.map_or(CancelOutcome::Finished, |host| host.cancel(&self.record)))
+    }
+
+    /// How the task ended: its result, or why there is none. `None` if it has not ended.
+    #[must_use]
+    pub fn outcome(&self) -> Option<Result<Value, TaskError>> {
+        Some(match self.record.ended()? {
+            Ended::Done(value) => Ok(value),
+            Ended::Failed(error) => Err(TaskError::Failed(error)),
+            Ended::Cancelled => Err(TaskError::Cancelled),
+        })
+    }
+
+    /// Waits for the end of the task and gives its result: that of the last run.
+    ///
+    /// # Errors
+    /// See [`TaskError`].
+    pub fn result(&self, timeout: Option<Duration>) -> Result<Value, TaskError> {
+        if self.is_current() {
+            return Err(TaskError::InsideJob);
+        }
+        if self.check_process().is_err() {
+            return Err(TaskError::Forked);
+        }
+        if !self.wait(timeout) {
+            return Err(TaskError::Timeout);
+        }
+        self.outcome().unwrap_or(Err(TaskError::Timeout))
+    }
+
+    /// Waits for the end of the task; `false` if `timeout` came first.
+    #[must_use]
+    pub fn wait(&self, timeout: Option<Duration>) -> bool {
+        let deadline = deadline(timeout);
+        let signal = Arc::new(Signal::default());
+        let waker = Arc::clone(&signal);
+        let Ok(key) = self.watch(move |_: &Self| waker.give()) else { return true };
+        let ended = signal.wait(deadline);
+        if !ended {
+            self.unwatch(key);
+        }
+        ended
+    }
+
+    /// Has `watcher` called once, after the task ended, on the thread that ended it.
+    ///
+    /// # Errors
+    /// The watcher, if the end was before: then it was not called and never will be.
+    pub fn watch<W: Watcher>(&self, watcher: W) -> Result<WatchKey, W> {
+        let bound = Bound { watcher, host: Weak::clone(&self.host), made_in: self.made_in };
+        let key = self.record.watch(Box::new(bound)).map_err(|back| {
+            let back: Box<dyn Any> = back;
+            back.downcast::<Bound<W>>().map_or_else(|_| unreachable!("as given"), |b| b.watcher)
+        })?;
+        Ok(WatchKey(key))
+    }
+
+    /// Takes a watcher back that was not called yet.
+    pub fn unwatch(&self, key: WatchKey) -> bool {
+        self.record.unwatch(key.0).is_some()
+    }
+
+    /// Has `callback` called once when the task has ended; at once, on this thread, if it has.
+    pub fn on_done<W: Watcher>(&self, callback: W) {
+        if let Err(callback) = self.watch(callback) {
+            drop(tell(|| contain(|| callback.ended(self))));
+        }
+    }
+}
+
+/// Who wants to know of a task's end. Closures of one `&TaskHandle` are watchers too.
+pub trait Watcher: Any + Send {
+    /// The task ended. Called once, with no lock held.
+    fn ended(self, task: &TaskHandle);
+}
+
+impl<F: FnOnce(&TaskHandle) + Send + 'static> Watcher for F {
+    fn ended(self, task: &TaskHandle) {
+        self(task);
+    }
+}
+
+/// A watcher with what it takes to make the handle that it is given.
+struct Bound<W> {
+    watcher: W,
+    host: Weak<dyn Host>,
+    made_in: Generation,
+}
+
+impl<W: Watcher> Watch for Bound<W> {
+    fn ended(self: Box<Self>, record: &TaskRef) {
+        let Self { watcher, host, made_in } = *self;
+        watcher.ended(&TaskHandle { record: record.clone(), host, made_in });
+    }
+
+    fn shown(&self) -> &dyn Any {
+        &self.watcher
+    }
+}
+
+impl fmt::Debug for TaskHandle {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("TaskHandle")
+            .field("id", &self.id())
+            .field("state", &self.state())
+            .field("due", &self.due())
+            .finish_non_exhaustive()
+    }
+}

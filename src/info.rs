@@ -1,0 +1,50 @@
+//! What is known of a task, as plain data. Invariant: it holds nothing of a user, so it can be kept
+//! for as long as anybody likes.
+
+use std::sync::Arc;
+
+use crate::clock::Timestamp;
+use crate::id::TaskId;
+use crate::state::TaskState;
+
+/// What is known, or remembered, of a task.
+#[derive(Clone, Debug, PartialEq)]
+#[non_exhaustive]
+pub struct TaskInfo {
+    /// Its id.
+    pub id: TaskId,
+    /// Where it is in its life.
+    pub state: TaskState,
+    /// When it is due, or was due last.
+    pub due: Timestamp,
+    /// How often it ran, retries included.
+    pub runs: u64,
+    /// How many of its runs failed.
+    pub failures: u64,
+    /// How many of its slots passed without a run.
+    pub missed: u64,
+    /// The last error, as text.
+    pub error: Option<Arc<str>>,
+    /// When its last run started.
+    pub started: Option<Timestamp>,
+    /// When its last finished run ended.
+    pub finished: Option<Timestamp>,
+}
+
+/// What is counted and noted of a task's runs.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub(crate) struct Facts {
+    pub(crate) runs: u64,
+    pub(crate) failures: u64,
+    pub(crate) missed: u64,
+    pub(crate) error: Option<Arc<str>>,
+    pub(crate) started: Option<Timestamp>,
+    pub(crate) finished: Option<Timestamp>,
+}
+
+impl Facts {
+    pub(crate) fn into_info(self, id: TaskId, state: TaskState, due: Timestamp) -> TaskInfo {
+        let Self { runs, failures, missed, error, started, finished } = self;
+        TaskInfo { id, state, due, runs, failures, missed, error, started, finished }
+    }
+}

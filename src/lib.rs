@@ -1,0 +1,73 @@
+//! duetime runs work when it is due: once or again and again, on a pool of worker threads,
+//! earliest first, with retries, cancel, priorities and a clock that tests can move.
+//!
+//! ```
+//! use duetime::{FixedRate, Run, Scheduler, Task, retry};
+//! use std::time::Duration;
+//!
+//! let scheduler = Scheduler::builder().workers(4).build()?;
+//! let report = scheduler.schedule(
+//!     Task::once(scheduler.now() + Duration::from_millis(5), |run: &Run| run.attempt() > 1)
+//!         .id("report")
+//!         .retry(retry::FixedDelay::new(3, Duration::from_millis(1))),
+//! )?;
+//! scheduler.every(FixedRate::new(Duration::from_secs(600)), || println!("ten minutes passed"))?;
+//! assert!(report.result(None).is_ok()); // the second attempt succeeded
+//! assert!(!matches!(scheduler.cancel("report")?, duetime::CancelOutcome::Cancelled)); // too late
+//! # Ok::<_, duetime::Error>(())
+//! ```
+//!
+//! Start with [`Scheduler`] and [`Task`]; [`ManualClock`] makes tests of timed code instant. What
+//! a task does after a run is a [`Recurrence`] and a [`RetryPolicy`]; both are traits of one
+//! method. ARCHITECTURE.md in the repository draws the whole on one page.
+
+mod clock;
+mod error;
+mod event;
+mod handle;
+mod heap;
+mod id;
+mod idle;
+mod info;
+mod job;
+mod manual_clock;
+mod nap;
+mod plan;
+mod queue;
+mod reading;
+mod record;
+mod recurrence;
+mod registry;
+pub mod retry;
+mod run;
+mod scheduler;
+mod shared;
+mod slack;
+mod state;
+mod stats;
+mod sync;
+mod task;
+mod threads;
+mod worker;
+
+#[cfg(feature = "python")]
+mod python;
+
+pub use clock::{Clock, Driven, MAX_DURATION, MonotonicClock, Pace, Timestamp, Waker};
+pub use error::Error;
+pub use event::{Event, EventKind, Listener, ListenerId};
+pub use handle::{TaskError, TaskHandle, WatchKey, Watcher};
+pub use id::TaskId;
+pub use info::TaskInfo;
+#[doc(hidden)]
+pub use job::{TakesNothing, TakesRun};
+pub use job::{IntoJob, Job, JobError, NotForward, Outcome, Panicked, ReturnedFalse, Value};
+pub use manual_clock::{ManualClock, Quiet};
+pub use recurrence::{FixedDelay, FixedRate, Missed, Next, OneTime, Recurrence};
+pub use retry::RetryPolicy;
+pub use run::{Run, current_run, inside as is_inside};
+pub use scheduler::{Builder, MAX_WORKERS, Scheduler, Shutdown, WakerKey, WeakScheduler};
+pub use state::{CancelOutcome, TaskState};
+pub use stats::Stats;
+pub use task::Task;
+pub use worker::{Pause, Surroundings};

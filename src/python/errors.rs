@@ -1,0 +1,136 @@
+//! Errors across the border. Invariant: every core error has one Python class, chosen in one match.
+
+use std::fmt;
+
+use pyo3::exceptions::{PyRuntimeError, PyValueError};
+use pyo3::prelude::*;
+use pyo3::sync::PyOnceLock;
+use pyo3::types::PyType;
+
+use crate::{Error, JobError, Panicked, ReturnedFalse, TaskError};
+
+/// A class that Python defines, looked up once.
+pub(super) struct Class {
+    module: &'static str,
+    name: &'static str,
+    found: PyOnceLock<Py<PyType>>,
+}
+
+impl Class {
+    pub(super) const fn new(module: &'static str, name: &'static str) -> Self {
+        Self { module, name, found: PyOnceLock::new() }
+    }
+
+    pub(super) fn get<'py>(&'py self, py: Python<'py>) -> PyResult<&'py Bound<'py, PyType>> {
+        self.found.import(py, self.module, self.name)
+    }
+
+    fn error(&self, py: Python<'_>, message: String) -> PyErr {
+        match self.get(py) {
+            Ok(class) => PyErr::from_type(class.clone(), message),
+            Err(error) => error,
+        }
+    }
+}
+
+static DUPLICATE: Class = Class::new("duetime._errors", "DuplicateTaskError");
+static UNKNOWN: Class = Class::new("duetime._errors", "UnknownTaskError");
+static CLOSED: Class = Class::new("duetime._errors", "SchedulerClosedError");
+static FORKED: Class = Class::new("duetime._errors", "ForkedError");
+static RETURNED_FALSE: Class = Class::new("duetime._errors", "JobReturnedFalse");
+static CANCELLED: Class = Class::new("concurrent.futures", "CancelledError");
+static TIMEOUT: Class = Class::new("concurrent.futures", "TimeoutError");
+
+impl From<Error> for PyErr {
+    fn from(error: Error) -> Self {
+        let message = error.to_string();
+        Python::attach(|py| match error {
+            Error::DuplicateTask(_) | Error::TaskRunning(_) => DUPLICATE.error(py, message),
+            Error::UnknownTask(_) => UNKNOWN.error(py, message),
+            Error::SchedulerClosed => CLOSED.error(py, message),
+            Error::Forked => FORKED.error(py, message),
+            Error::WaitTimeout => TIMEOUT.error(py, message),
+            Error::InvalidValue { .. } | Error::TaskWaiting(_) => PyValueError::new_err(message),
+            Error::InsideJob(_) | Error::SpawnWorker(_) => PyRuntimeError::new_err(message),
+        })
+    }
+}
+
+/// `concurrent.futures.CancelledError`.
+pub(super) fn cancelled(py: Python<'_>) -> PyErr {
+    CANCELLED.error(py, "the task was cancelled".into())
+}
+
+/// `concurrent.futures.TimeoutError`, the builtin one since Python 3.11.
+pub(super) fn timed_out(py: Python<'_>) -> PyErr {
+    Error::WaitTimeout.into_py(py)
+}
+
+impl Error {
+    fn into_py(self, _: Python<'_>) -> PyErr {
+        self.into()
+    }
+}
+
+/// What a Python job, rule or policy raised.
+pub(super) struct Raised {
+    pub(super) exception: Py<PyAny>,
+    /// Made at once, while attached: the error may be shown later by a thread that is not, and
+    /// after the exception itself is gone.
+    text: String,
+}
+
+impl Raised {
+    pub(super) fn job_error(py: Python<'_>, error: PyErr) -> JobError {
+        let value = error.into_value(py).into_bound(py);
+        let class = value.get_type();
+        let name = class.qualname().map_or_else(|_| "exception".into(), |name| name.to_string());
+        let text = match value.str().map(|text| text.to_string_lossy().into_owned()) {
+            Ok(text) if text.is_empty() => name,
+            Ok(text) => format!("{name}: {text}"),
+            Err(_) => format!("{name} (that cannot be shown)"),
+        };
+        JobError::new(Self { exception: value.into_any().unbind(), text })
+    }
+}
+
+impl fmt::Debug for Raised {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.text)
+    }
+}
+
+impl fmt::Display for Raised {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.text)
+    }
+}
+
+impl std::error::Error for Raised {}
+
+/// The exception that a failed run stands for.
+pub(super) fn exception(py: Python<'_>, error: &JobError) -> Py<PyAny> {
+    if let Some(raised) = error.downcast_ref::<Raised>() {
+        return raised.exception.clone_ref(py);
+    }
+    let message = error.to_string();
+    let error = if error.downcast_ref::<ReturnedFalse>().is_some() {
+        RETURNED_FALSE.error(py, message)
+    } else if error.downcast_ref::<Panicked>().is_some() {
+        PyRuntimeError::new_err(message)
+    } else {
+        PyValueError::new_err(message)
+    };
+    error.into_value(py).into_any()
+}
+
+/// The error that asking for a result raises.
+pub(super) fn task_error(py: Python<'_>, error: &TaskError) -> PyErr {
+    match error {
+        TaskError::Failed(error) => PyErr::from_value(exception(py, error).into_bound(py)),
+        TaskError::Cancelled => cancelled(py),
+        TaskError::Timeout => timed_out(py),
+        TaskError::InsideJob => PyRuntimeError::new_err(error.to_string()),
+        TaskError::Forked => Error::Forked.into(),
+    }
+}

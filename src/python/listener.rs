@@ -1,0 +1,46 @@
+//! Python listeners and done-callbacks. Invariant: what they raise, whatever it is, goes to
+//! `sys.unraisablehook`, and the others are still called.
+
+use pyo3::prelude::*;
+
+use super::records;
+use super::task::Task;
+use crate::{Event, Listener, TaskHandle, Watcher};
+
+pub(super) struct PyListener(pub(super) Py<PyAny>);
+
+impl Listener for PyListener {
+    fn on_event(&self, event: &Event) {
+        Python::attach(|py| {
+            let listener = self.0.bind(py);
+            let told = records::event(py, event).and_then(|event| listener.call1((event,)));
+            if let Err(error) = told {
+                error.write_unraisable(py, Some(listener));
+            }
+        });
+    }
+}
+
+/// A done-callback, with the task that it is called with.
+pub(super) struct Callback {
+    pub(super) function: Py<PyAny>,
+    pub(super) task: Py<Task>,
+}
+
+impl Callback {
+    pub(super) fn objects(&self) -> impl Iterator<Item = &Py<PyAny>> {
+        [&self.function, self.task.as_any()].into_iter()
+    }
+}
+
+impl Watcher for Callback {
+    fn ended(self, _: &TaskHandle) {
+        Python::attach(|py| {
+            let Self { function, task } = self;
+            let function = function.into_bound(py);
+            if let Err(error) = function.call1((task,)) {
+                error.write_unraisable(py, Some(&function));
+            }
+        });
+    }
+}

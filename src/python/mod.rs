@@ -1,0 +1,49 @@
+//! The Python module. Invariants: it wraps only what the crate exports; a Python reference is
+//! dropped while attached; no lock of the core is held while Python code may run.
+
+mod blocking;
+mod clock;
+mod context;
+mod errors;
+mod exit;
+mod job;
+mod listener;
+mod numbers;
+mod records;
+mod repr;
+mod rules;
+mod run;
+mod scheduler;
+mod seen;
+mod task;
+mod thread;
+
+use pyo3::prelude::*;
+
+/// The native part of the package `duetime`.
+#[pymodule]
+mod _native {
+    #[pymodule_export]
+    use super::clock::ManualClock;
+    #[pymodule_export]
+    use super::exit::_shutdown_all;
+    #[pymodule_export]
+    use super::rules::{ExponentialBackoff, FixedDelay, FixedRate, Never, OneTime};
+    #[pymodule_export]
+    use super::run::{Run, current_run};
+    #[pymodule_export]
+    use super::scheduler::Scheduler;
+    #[pymodule_export]
+    use super::task::Task;
+    #[expect(non_upper_case_globals, reason = "Python's name for it")]
+    #[pymodule_export]
+    const __version__: &str = env!("CARGO_PKG_VERSION");
+
+    use pyo3::prelude::*;
+
+    /// Two classes are called `FixedDelay` in Python; here the policy has another name.
+    #[pymodule_init]
+    fn init(module: &Bound<'_, PyModule>) -> PyResult<()> {
+        module.add("RetryFixedDelay", module.py().get_type::<super::rules::RetryFixedDelay>())
+    }
+}

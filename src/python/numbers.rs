@@ -1,0 +1,234 @@
+//! Numbers across the border. Invariant: whatever Python gives is either a value in bounds or a
+//! `TypeError` or `ValueError` that names the parameter, the value and the bound.
+
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+
+use pyo3::exceptions::{PyOverflowError, PyTypeError, PyValueError};
+use pyo3::prelude::*;
+use pyo3::types::{PyBool, PyDateTime, PyDelta, PyDeltaAccess, PyFloat, PyInt, PyString, PyTzInfoAccess};
+
+use crate::{MAX_DURATION, TaskId, Timestamp};
+
+const BILLION: f64 = 1e9;
+
+/// `ValueError: {parameter} must be {bound}, not {value}`.
+pub(super) fn out_of_bounds(parameter: &str, value: &Bound<'_, PyAny>, bound: &str) -> PyErr {
+    PyValueError::new_err(format!("{parameter} must be {bound}, not {}", shown(value)))
+}
+
+/// `TypeError: {parameter} must be {expected}, not {type}`.
+pub(super) fn wrong_type(parameter: &str, value: &Bound<'_, PyAny>, expected: &str) -> PyErr {
+    let class = value.get_type();
+    let name = class.name().map_or_else(|_| "?".into(), |name| name.to_string());
+    PyTypeError::new_err(format!("{parameter} must be {expected}, not {name}"))
+}
+
+/// A value's `repr`, cut short; the value may be hostile.
+fn shown(value: &Bound<'_, PyAny>) -> String {
+    let text = value.repr().map(|text| text.to_string());
+    let text = text.unwrap_or_else(|_| "a value that cannot be shown".into());
+    if text.chars().count() <= 60 { text } else { text.chars().take(57).chain("...".chars()).collect() }
+}
+
+/// A number in seconds, exact where Python's is.
+enum Seconds {
+    Float(f64),
+    Nanos(i128),
+}
+
+/// Reads an int, a float, or anything else that converts itself to a float (`Decimal`, numpy).
+fn seconds(parameter: &str, value: &Bound<'_, PyAny>, expected: &str) -> PyResult<Seconds> {
+    if let Ok(float) = value.cast::<PyFloat>() {
+        return Ok(Seconds::Float(float.value()));
+    }
+    if value.is_instance_of::<PyBool>() || value.is_instance_of::<PyString>() {
+        return Err(wrong_type(parameter, value, expected));
+    }
+    if value.is_instance_of::<PyInt>() {
+        return Ok(match value.extract::<i64>() {
+            Ok(whole) => Seconds::Nanos(i128::from(whole) * 1_000_000_000),
+            Err(_) if value.lt(0)? => Seconds::Float(f64::NEG_INFINITY),
+            Err(_) => Seconds::Float(f64::INFINITY),
+        });
+    }
+    if !value.hasattr("__float__")? {
+        return Err(wrong_type(parameter, value, expected));
+    }
+    match value.call_method0("__float__").and_then(|float| float.extract()) {
+        Ok(float) => Ok(Seconds::Float(float)),
+        Err(error) if error.is_instance_of::<PyOverflowError>(value.py()) => {
+            Ok(Seconds::Float(f64::INFINITY))
+        }
+        Err(_) => Err(out_of_bounds(parameter, value, "a number")),
+    }
+}
+
+/// A length of time: seconds or a `timedelta`, from 0 to `most`.
+fn bounded(
+    parameter: &str,
+    value: &Bound<'_, PyAny>,
+    most: Duration,
+    bound: &str,
+) -> PyResult<Duration> {
+    let nanos = if let Ok(delta) = value.cast::<PyDelta>() {
+        delta_nanos(delta)
+    } else {
+        match seconds(parameter, value, "seconds or a timedelta")? {
+            Seconds::Nanos(nanos) => nanos,
+            Seconds::Float(float) if float >= 0.0 => {
+                let duration = Duration::try_from_secs_f64(float).unwrap_or(Duration::MAX);
+                i128::try_from(duration.as_nanos()).unwrap_or(i128::MAX)
+            }
+            Seconds::Float(_) => -1, // negative, or not a number
+        }
+    };
+    u64::try_from(nanos)
+        .ok()
+        .map(Duration::from_nanos)
+        .filter(|&duration| duration <= most)
+        .ok_or_else(|| out_of_bounds(parameter, value, bound))
+}
+
+fn delta_nanos(delta: &Bound<'_, PyDelta>) -> i128 {
+    let seconds = i128::from(delta.get_days()) * 86_400 + i128::from(delta.get_seconds());
+    (seconds * 1_000_000 + i128::from(delta.get_microseconds())) * 1000
+}
+
+/// A length of time from 0 to 100 years.
+pub(super) fn duration(parameter: &str, value: &Bound<'_, PyAny>) -> PyResult<Duration> {
+    bounded(parameter, value, MAX_DURATION, "between 0 and 100 years")
+}
+
+/// A time between runs: 1 ns to 100 years.
+pub(super) fn period(parameter: &str, value: &Bound<'_, PyAny>) -> PyResult<Duration> {
+    let period = duration(parameter, value)?;
+    if period.is_zero() {
+        return Err(out_of_bounds(parameter, value, "at least 1 nanosecond"));
+    }
+    Ok(period)
+}
+
+/// A longest wait: none, or any finite number from 0. Beyond 500 years it is as good as none.
+pub(super) fn timeout(value: Option<&Bound<'_, PyAny>>) -> PyResult<Option<Duration>> {
+    let Some(value) = value.filter(|value| !value.is_none()) else { return Ok(None) };
+    if let Ok(float) = value.cast::<PyFloat>()
+        && float.value() > BILLION
+        && float.value().is_finite()
+    {
+        return Ok(None);
+    }
+    let most = Duration::from_nanos(u64::MAX);
+    bounded("timeout", value, most, "between 0 and 500 years").map(Some)
+}
+
+/// An instant of a scheduler's clock, in seconds.
+pub(super) fn timestamp(parameter: &str, value: &Bound<'_, PyAny>) -> PyResult<Timestamp> {
+    let nanos = match seconds(parameter, value, "seconds of the clock or an aware datetime")? {
+        Seconds::Nanos(nanos) => i64::try_from(nanos).ok(),
+        Seconds::Float(float) => nanos_of(float),
+    };
+    nanos
+        .map(Timestamp::from_nanos)
+        .ok_or_else(|| out_of_bounds(parameter, value, "within 292 years of the clock's zero"))
+}
+
+/// Whole and fraction apart: their sum as one float would lose nanoseconds.
+fn nanos_of(seconds: f64) -> Option<i64> {
+    if !(seconds.abs() < 9.2e9) {
+        return None; // not a number, or out of range
+    }
+    #[expect(clippy::cast_possible_truncation, reason = "checked above; the fraction is below 1")]
+    let (whole, fraction) = (seconds.trunc() as i64, (seconds.fract() * BILLION).round() as i64);
+    whole.checked_mul(1_000_000_000)?.checked_add(fraction)
+}
+
+/// An instant in seconds.
+pub(super) fn as_seconds(time: Timestamp) -> f64 {
+    #[expect(clippy::cast_precision_loss, reason = "a float is what Python speaks")]
+    let nanos = time.as_nanos() as f64;
+    nanos / BILLION
+}
+
+/// An instant as a caller names it.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum When {
+    /// On the scheduler's clock.
+    Clock(Timestamp),
+    /// By the wall clock, in nanoseconds since 1970. Converted once, when it is scheduled.
+    Wall(i128),
+}
+
+impl When {
+    pub(super) fn new(parameter: &str, value: &Bound<'_, PyAny>) -> PyResult<Self> {
+        let Ok(datetime) = value.cast::<PyDateTime>() else {
+            return timestamp(parameter, value).map(Self::Clock);
+        };
+        if datetime.get_tzinfo().is_none() || datetime.call_method0("utcoffset")?.is_none() {
+            return Err(out_of_bounds(parameter, value, "aware (with a tzinfo)"));
+        }
+        let seconds: f64 = datetime.call_method0("timestamp")?.extract()?;
+        nanos_of(seconds)
+            .map(|nanos| Self::Wall(nanos.into()))
+            .ok_or_else(|| out_of_bounds(parameter, value, "within 292 years of 1970"))
+    }
+
+    /// The instant on a clock that shows `now`.
+    pub(super) fn on_clock(self, now: Timestamp) -> Timestamp {
+        match self {
+            Self::Clock(time) => time,
+            Self::Wall(nanos) => {
+                let ahead = nanos - wall_nanos();
+                let time = i128::from(now.as_nanos()) + ahead;
+                let nearest = time.clamp(i64::MIN.into(), i64::MAX.into());
+                Timestamp::from_nanos(i64::try_from(nearest).unwrap_or(i64::MAX))
+            }
+        }
+    }
+}
+
+#[expect(clippy::disallowed_methods, reason = "the border where a wall-clock instant comes in")]
+fn wall_nanos() -> i128 {
+    let since = SystemTime::now().duration_since(UNIX_EPOCH);
+    since.map_or(0, |since| i128::try_from(since.as_nanos()).unwrap_or(i128::MAX))
+}
+
+/// A task's id: a `str`, or an `int` of 64 bits.
+pub(super) fn task_id(value: &Bound<'_, PyAny>) -> PyResult<TaskId> {
+    if let Ok(name) = value.cast::<PyString>() {
+        return match name.to_cow() {
+            Ok(name) => Ok(TaskId::from(&*name)),
+            Err(_) => Err(out_of_bounds("id", value, "valid Unicode text")),
+        };
+    }
+    if value.is_instance_of::<PyInt>() && !value.is_instance_of::<PyBool>() {
+        let number = value.extract::<i64>().map(TaskId::from);
+        return number.map_err(|_| out_of_bounds("id", value, "a number of 64 bits"));
+    }
+    Err(wrong_type("id", value, "a str or an int"))
+}
+
+/// A whole number with bounds, for counts and priorities.
+pub(super) fn integer<T>(
+    parameter: &str,
+    value: &Bound<'_, PyAny>,
+    least: T,
+    bound: &str,
+) -> PyResult<T>
+where
+    T: for<'a, 'py> FromPyObject<'a, 'py> + PartialOrd,
+{
+    if !value.is_instance_of::<PyInt>() || value.is_instance_of::<PyBool>() {
+        return Err(wrong_type(parameter, value, "an int"));
+    }
+    let number: Option<T> = value.extract().ok();
+    number.filter(|number| *number >= least).ok_or_else(|| out_of_bounds(parameter, value, bound))
+}
+
+/// A plain float parameter, such as a factor.
+pub(super) fn float(parameter: &str, value: &Bound<'_, PyAny>) -> PyResult<f64> {
+    match seconds(parameter, value, "a number")? {
+        Seconds::Float(float) => Ok(float),
+        #[expect(clippy::cast_precision_loss, reason = "a float is what was asked for")]
+        Seconds::Nanos(nanos) => Ok(nanos as f64 / BILLION),
+    }
+}

@@ -1,0 +1,470 @@
+//! The scheduler in Python, a thin wrapper. Invariant: what is refused has changed nothing, and
+//! says so in the caller's frame.
+
+use std::sync::{Mutex, PoisonError};
+use std::time::Duration;
+
+use pyo3::exceptions::PyTypeError;
+use pyo3::gc::{PyTraverseError, PyVisit};
+use pyo3::prelude::*;
+use pyo3::types::{PyDateTime, PyDict, PyTuple};
+
+use super::clock::{CallableClock, ManualClock};
+use super::job::Callee;
+use super::listener::PyListener;
+use super::numbers::{When, as_seconds, duration, integer, task_id, timeout, wrong_type};
+use super::rules::{Policy, first_due, max_runs, priority, rule_or_period};
+use super::task::{Draft, Options, Task};
+use super::thread::PythonThread;
+use super::{blocking, exit, records, seen};
+use crate::ListenerId;
+
+/// The native part of `duetime.Scheduler`.
+#[pyclass(frozen, subclass, weakref, module = "duetime._native")]
+pub(super) struct Scheduler {
+    inner: crate::Scheduler,
+    clock: Option<Py<PyAny>>,
+    /// Which function is which listener. Locked for a moment, never while Python runs.
+    listeners: Mutex<Vec<(Py<PyAny>, ListenerId)>>,
+}
+
+#[pymethods]
+impl Scheduler {
+    #[new]
+    #[pyo3(
+        signature = (workers=None, *, clock=None, history=None, name=None),
+        text_signature = "(workers=4, *, clock=None, history=10000, name='duetime')"
+    )]
+    fn new(
+        workers: Option<&Bound<'_, PyAny>>,
+        clock: Option<&Bound<'_, PyAny>>,
+        history: Option<&Bound<'_, PyAny>>,
+        name: Option<&Bound<'_, PyAny>>,
+    ) -> PyResult<Self> {
+        let mut builder = crate::Scheduler::builder().surroundings(PythonThread);
+        if let Some(workers) = workers {
+            builder = builder.workers(integer("workers", workers, 1, "between 1 and 1024")?);
+        }
+        if let Some(history) = history {
+            builder = builder.history(integer("history", history, 0, "at least 0")?);
+        }
+        if let Some(name) = name {
+            let text: String = name.extract().map_err(|_| wrong_type("name", name, "a str"))?;
+            builder = builder.name(text);
+        }
+        if let Some(clock) = clock {
+            builder = if let Ok(manual) = clock.cast::<ManualClock>() {
+                builder.clock(manual.get().inner.clone())
+            } else if clock.is_callable() {
+                builder.clock(CallableClock::new(clock)?)
+            } else {
+                let expected = "a ManualClock or a callable that gives seconds";
+                return Err(wrong_type("clock", clock, expected));
+            };
+        }
+        let inner = builder.build()?;
+        exit::remember(&inner);
+        let clock = clock.map(|clock| clock.clone().unbind());
+        Ok(Self { inner, clock, listeners: Mutex::default() })
+    }
+
+    #[getter]
+    fn workers(&self) -> usize {
+        self.inner.workers()
+    }
+
+    #[getter]
+    fn name(&self) -> &str {
+        self.inner.name()
+    }
+
+    #[getter]
+    fn clock(&self, py: Python<'_>) -> Option<Py<PyAny>> {
+        self.clock.as_ref().map(|clock| clock.clone_ref(py))
+    }
+
+    #[getter]
+    fn closed(&self) -> PyResult<bool> {
+        self.inner.check_process()?;
+        Ok(self.inner.is_closed())
+    }
+
+    #[pyo3(signature = (task, *, replace=false))]
+    fn schedule<'py>(
+        &self,
+        task: &Bound<'py, PyAny>,
+        replace: bool,
+    ) -> PyResult<Bound<'py, PyAny>> {
+        let scheduled = task.cast::<Task>().map_err(|_| wrong_type("task", task, "a Task"))?;
+        self.enter(task.py(), std::slice::from_ref(scheduled), replace)?;
+        Ok(task.clone())
+    }
+
+    #[pyo3(signature = (tasks, *, replace=false))]
+    fn schedule_all<'py>(
+        &self,
+        py: Python<'py>,
+        tasks: &Bound<'py, PyAny>,
+        replace: bool,
+    ) -> PyResult<Vec<Bound<'py, Task>>> {
+        let tasks: Vec<Bound<'py, Task>> = tasks
+            .try_iter()?
+            .map(|task| {
+                let task = task?;
+                task.cast::<Task>().cloned().map_err(|_| wrong_type("tasks", &task, "Tasks"))
+            })
+            .collect::<PyResult<_>>()?;
+        self.enter(py, &tasks, replace)?;
+        Ok(tasks)
+    }
+
+    #[pyo3(signature = (delay, job, /, *args, **options))]
+    fn after(
+        &self,
+        py: Python<'_>,
+        delay: &Bound<'_, PyAny>,
+        job: &Bound<'_, PyAny>,
+        args: &Bound<'_, PyTuple>,
+        options: Option<&Bound<'_, PyDict>>,
+    ) -> PyResult<Task> {
+        let due = When::Clock(self.inner.now() + duration("delay", delay)?);
+        self.start(py, Draft::once(due, job, args)?, options)
+    }
+
+    #[pyo3(signature = (when, job, /, *args, **options))]
+    fn at(
+        &self,
+        py: Python<'_>,
+        when: &Bound<'_, PyAny>,
+        job: &Bound<'_, PyAny>,
+        args: &Bound<'_, PyTuple>,
+        options: Option<&Bound<'_, PyDict>>,
+    ) -> PyResult<Task> {
+        let due = When::new("when", when)?;
+        self.start(py, Draft::once(due, job, args)?, options)
+    }
+
+    #[pyo3(signature = (rule, job, /, *args, first=None, **options))]
+    fn every(
+        &self,
+        py: Python<'_>,
+        rule: &Bound<'_, PyAny>,
+        job: &Bound<'_, PyAny>,
+        args: &Bound<'_, PyTuple>,
+        first: Option<&Bound<'_, PyAny>>,
+        options: Option<&Bound<'_, PyDict>>,
+    ) -> PyResult<Task> {
+        let (rule, label) = rule_or_period(rule)?;
+        let now = self.inner.now();
+        let due = match (first, &rule) {
+            (Some(first), _) if first.is_instance_of::<PyDateTime>() => When::new("first", first)?,
+            (Some(first), _) => When::Clock(now + duration("first", first)?),
+            (None, Some(rule)) => When::Clock(first_due(rule, now)?),
+            (None, None) => When::Clock(now),
+        };
+        let label = rule.is_some().then(|| label.unbind());
+        self.start(py, Draft { rule, label, ..Draft::once(due, job, args)? }, options)
+    }
+
+    #[pyo3(signature = (task, /))]
+    fn cancel<'py>(&self, task: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
+        self.inner.check_process()?;
+        let outcome = match task.cast::<Task>() {
+            Ok(task) if !task.get().is_scheduled() => crate::CancelOutcome::Unknown,
+            Ok(task) => task.get().handle()?.cancel()?,
+            Err(_) => self.inner.cancel(task_id(task)?)?,
+        };
+        records::cancel_outcome(task.py(), outcome)
+    }
+
+    #[pyo3(signature = (id, /))]
+    fn get(&self, id: &Bound<'_, PyAny>) -> PyResult<Option<Task>> {
+        Ok(self.inner.get(task_id(id)?)?.map(Task::scheduled))
+    }
+
+    #[pyo3(signature = (id, /))]
+    fn info<'py>(&self, id: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
+        records::task_info(id.py(), &self.inner.info(task_id(id)?)?)
+    }
+
+    #[pyo3(signature = (id, /))]
+    fn forget(&self, id: &Bound<'_, PyAny>) -> PyResult<()> {
+        Ok(self.inner.forget(task_id(id)?)?)
+    }
+
+    #[pyo3(signature = (state=None))]
+    fn tasks<'py>(
+        &self,
+        py: Python<'py>,
+        state: Option<&Bound<'py, PyAny>>,
+    ) -> PyResult<Vec<Bound<'py, PyAny>>> {
+        let state = state.map(records::state_from).transpose()?;
+        self.inner.tasks(state)?.iter().map(|info| records::task_info(py, info)).collect()
+    }
+
+    fn now(&self) -> PyResult<f64> {
+        self.inner.check_process()?;
+        Ok(as_seconds(self.inner.now()))
+    }
+
+    fn next_due(&self) -> PyResult<Option<f64>> {
+        Ok(self.inner.next_due()?.map(as_seconds))
+    }
+
+    fn wake(&self) -> PyResult<()> {
+        Ok(self.inner.wake()?)
+    }
+
+    #[pyo3(signature = (timeout=None))]
+    fn wait_idle(&self, py: Python<'_>, timeout: Option<&Bound<'_, PyAny>>) -> PyResult<bool> {
+        let timeout = self::timeout(timeout)?;
+        let mut refused = None;
+        let waited = blocking::wait(py, timeout, |waker| {
+            self.inner.when_idle(waker).unwrap_or_else(|error| {
+                refused = Some(error);
+                None
+            })
+        });
+        if let Some(error) = refused {
+            return Err(error.into());
+        }
+        self.give_up(waited)
+    }
+
+    fn stats<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
+        records::stats(py, &self.inner.stats()?)
+    }
+
+    #[pyo3(signature = (r#fn, kinds=None))]
+    fn add_listener(
+        &self,
+        r#fn: &Bound<'_, PyAny>,
+        kinds: Option<&Bound<'_, PyAny>>,
+    ) -> PyResult<()> {
+        self.inner.check_process()?;
+        if !r#fn.is_callable() {
+            return Err(wrong_type("fn", r#fn, "callable"));
+        }
+        let kinds = records::kinds_from(kinds)?;
+        let function = r#fn.clone().unbind();
+        let id = self.inner.add_listener(PyListener(function.clone_ref(r#fn.py())), &kinds)?;
+        self.listeners().push((function, id));
+        Ok(())
+    }
+
+    #[pyo3(signature = (r#fn, /))]
+    fn remove_listener(&self, r#fn: &Bound<'_, PyAny>) -> PyResult<()> {
+        self.inner.check_process()?;
+        let py = r#fn.py();
+        let copy: Vec<(Py<PyAny>, ListenerId)> =
+            self.listeners().iter().map(|(other, id)| (other.clone_ref(py), *id)).collect();
+        for (other, id) in copy {
+            // Equal, not identical: a bound method is a new object each time. `==` is user code.
+            if other.bind(py).is(r#fn) || other.bind(py).eq(r#fn)? {
+                self.inner.remove_listener(id)?;
+                let mut listeners = self.listeners();
+                let at = listeners.iter().position(|(_, made)| *made == id);
+                let removed = at.map(|at| listeners.remove(at));
+                drop(listeners);
+                drop(removed);
+            }
+        }
+        Ok(())
+    }
+
+    #[pyo3(signature = (wait=true, *, drain=false, timeout=None))]
+    fn shutdown(
+        &self,
+        py: Python<'_>,
+        wait: bool,
+        drain: bool,
+        timeout: Option<&Bound<'_, PyAny>>,
+    ) -> PyResult<bool> {
+        let timeout = self::timeout(timeout)?;
+        self.inner.close(drain)?;
+        if !wait || crate::is_inside() {
+            return Ok(self.inner.has_ended());
+        }
+        wait_ended(py, &self.inner, timeout)
+    }
+
+    fn __enter__(slf: Bound<'_, Self>) -> PyResult<Bound<'_, Self>> {
+        slf.get().inner.check_process()?;
+        Ok(slf)
+    }
+
+    #[pyo3(signature = (exc_type, exc_value, traceback, /))]
+    fn __exit__(
+        &self,
+        py: Python<'_>,
+        exc_type: &Bound<'_, PyAny>,
+        exc_value: &Bound<'_, PyAny>,
+        traceback: &Bound<'_, PyAny>,
+    ) -> PyResult<()> {
+        let _ = (exc_type, exc_value, traceback);
+        self.shutdown(py, true, false, None).map(drop)
+    }
+
+    fn __repr__(&self) -> PyResult<String> {
+        let Ok(stats) = self.inner.stats() else {
+            return Ok("<Scheduler of the parent process>".into());
+        };
+        let open = if self.inner.is_closed() { "closed" } else { "open" };
+        Ok(format!(
+            "<Scheduler '{}' {open}, {} workers, {} waiting, {} running>",
+            self.inner.name(),
+            stats.workers,
+            stats.waiting,
+            stats.running
+        ))
+    }
+
+    fn __traverse__(&self, visit: PyVisit<'_>) -> Result<(), PyTraverseError> {
+        let mut result = Ok(());
+        self.inner.visit(&mut |value| {
+            if result.is_ok() {
+                result = seen::visit(value, visit);
+            }
+        });
+        result?;
+        if let Ok(listeners) = self.listeners.try_lock() {
+            listeners.iter().try_for_each(|(listener, _)| visit.call(listener))?;
+        }
+        visit.call(&self.clock)
+    }
+
+    fn __clear__(&self) {
+        // An error means a forked child, where nothing of the scheduler may be touched.
+        if self.inner.close(false).is_ok() {
+            self.inner.clear_listeners();
+            let listeners = std::mem::take(&mut *self.listeners());
+            drop(listeners);
+        }
+    }
+}
+
+impl Scheduler {
+    fn listeners(&self) -> std::sync::MutexGuard<'_, Vec<(Py<PyAny>, ListenerId)>> {
+        self.listeners.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Schedules a description that nobody else has, with the options of a call.
+    fn start(
+        &self,
+        py: Python<'_>,
+        mut draft: Draft,
+        options: Option<&Bound<'_, PyDict>>,
+    ) -> PyResult<Task> {
+        if let Some(options) = options {
+            draft.set(options)?;
+        }
+        let task = draft.into_core(py, self.inner.now())?;
+        Ok(Task::scheduled(self.inner.schedule(task)?))
+    }
+
+    /// Schedules the descriptions of all tasks, or none.
+    fn enter(&self, py: Python<'_>, tasks: &[Bound<'_, Task>], replace: bool) -> PyResult<()> {
+        self.inner.check_process()?;
+        for (count, task) in tasks.iter().enumerate() {
+            if let Err(error) = task.get().claim() {
+                tasks[..count].iter().for_each(|task| task.get().unclaim());
+                return Err(error);
+            }
+        }
+        let entered = self.enter_claimed(py, tasks, replace);
+        if entered.is_err() {
+            tasks.iter().for_each(|task| task.get().unclaim());
+        }
+        entered
+    }
+
+    fn enter_claimed(
+        &self,
+        py: Python<'_>,
+        tasks: &[Bound<'_, Task>],
+        replace: bool,
+    ) -> PyResult<()> {
+        let now = self.inner.now();
+        let core = tasks
+            .iter()
+            .filter_map(|task| task.get().copy_draft(py))
+            .map(|draft| draft.into_core(py, now))
+            .collect::<PyResult<Vec<crate::Task>>>()?;
+        self.inner.schedule_with(core, replace, |handles| {
+            for (task, handle) in tasks.iter().zip(handles) {
+                task.get().set_handle(handle.clone());
+            }
+        })?;
+        Ok(())
+    }
+
+    fn give_up(
+        &self,
+        waited: Result<Option<crate::WakerKey>, (PyErr, Option<crate::WakerKey>)>,
+    ) -> PyResult<bool> {
+        let (waited, key) = match waited {
+            Ok(None) => (Ok(true), None),
+            Ok(Some(key)) => (Ok(false), Some(key)),
+            Err((error, key)) => (Err(error), key),
+        };
+        key.into_iter().for_each(|key| self.inner.forget_waker(key));
+        waited
+    }
+}
+
+/// Waits for the last job of a scheduler that was closed, and for its threads.
+pub(super) fn wait_ended(
+    py: Python<'_>,
+    scheduler: &crate::Scheduler,
+    timeout: Option<Duration>,
+) -> PyResult<bool> {
+    let waited = blocking::wait(py, timeout, |waker| scheduler.when_ended(waker).ok().flatten());
+    let (ended, key) = match waited {
+        Ok(None) => (Ok(true), None),
+        Ok(Some(key)) => (Ok(false), Some(key)),
+        Err((error, key)) => (Err(error), key),
+    };
+    key.into_iter().for_each(|key| scheduler.forget_waker(key));
+    if ended.as_ref().is_ok_and(|ended| *ended) {
+        py.detach(|| scheduler.join());
+    }
+    ended
+}
+
+impl Draft {
+    fn once(due: When, job: &Bound<'_, PyAny>, args: &Bound<'_, PyTuple>) -> PyResult<Self> {
+        Ok(Self {
+            id: None,
+            due,
+            callee: Callee::new(job, args)?,
+            rule: None,
+            label: None,
+            policy: None,
+            options: Options::default(),
+        })
+    }
+
+    /// Takes the options of `after`, `at` and `every`.
+    fn set(&mut self, options: &Bound<'_, PyDict>) -> PyResult<()> {
+        for (name, value) in options {
+            let name: String = name.extract()?;
+            match &*name {
+                "id" if value.is_none() => {}
+                "id" => self.id = Some(task_id(&value)?),
+                "retry" => self.policy = Policy::new(&value)?,
+                "priority" => self.options.priority = priority(&value)?,
+                "max_runs" if value.is_none() => {}
+                "max_runs" => self.options.max_runs = Some(max_runs(&value)?),
+                "until" if value.is_none() => {}
+                "until" => self.options.until = Some(When::new("until", &value)?),
+                _ => {
+                    return Err(PyTypeError::new_err(format!(
+                        "'{name}' is no option; the options are id, retry, priority, max_runs \
+                         and until"
+                    )));
+                }
+            }
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,408 @@
+//! A task in Python: first a description, then the handle on what was scheduled. Invariant: it is
+//! scheduled once, and from then on holds neither job nor args.
+
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Mutex, OnceLock, PoisonError};
+
+use pyo3::exceptions::{PyRuntimeError, PyTypeError, PyValueError};
+use pyo3::gc::{PyTraverseError, PyVisit};
+use pyo3::prelude::*;
+use pyo3::types::{PyList, PyTuple};
+
+use super::blocking;
+use super::errors::{exception, task_error, timed_out};
+use super::job::{Callee, Returned};
+use super::listener::Callback;
+use super::numbers::{When, as_seconds, task_id, timeout};
+use super::records;
+use super::rules::{self, Label, OneTime, Policy, Rule};
+use crate::{TaskError, TaskHandle, TaskId, TaskState, Timestamp, Value};
+
+/// What to run and when, and the handle on it.
+#[pyclass(frozen, weakref, module = "duetime")]
+pub(super) struct Task {
+    /// The description, until it is scheduled. Locked for a moment, never while Python runs.
+    draft: Mutex<Option<Box<Draft>>>,
+    /// Whether a call is scheduling it, or has. Relaxed: the GIL orders those calls, and on a build
+    /// without one the exchange alone decides.
+    claimed: AtomicBool,
+    /// Set before anybody can hear of the task.
+    handle: OnceLock<TaskHandle>,
+}
+
+/// A description whose values have been checked.
+pub(super) struct Draft {
+    pub(super) id: Option<TaskId>,
+    pub(super) due: When,
+    pub(super) callee: Callee,
+    pub(super) rule: Option<Rule>,
+    /// The recurrence object, if there is a rule.
+    pub(super) label: Option<Py<PyAny>>,
+    pub(super) policy: Option<Policy>,
+    pub(super) options: Options,
+}
+
+/// The options that `after`, `at` and `every` share with `Task`.
+#[derive(Clone, Copy, Default)]
+pub(super) struct Options {
+    pub(super) priority: i32,
+    pub(super) max_runs: Option<u64>,
+    pub(super) until: Option<When>,
+}
+
+impl Draft {
+    fn copy(&self, py: Python<'_>) -> Self {
+        Self {
+            id: self.id.clone(),
+            due: self.due,
+            callee: self.callee.copy(py),
+            rule: self.rule.as_ref().map(|rule| rule.copy(py)),
+            label: self.label.as_ref().map(|label| label.clone_ref(py)),
+            policy: self.policy.as_ref().map(|policy| policy.copy(py)),
+            options: self.options,
+        }
+    }
+
+    /// The core's task, on a clock that shows `now`.
+    pub(super) fn into_core(self, py: Python<'_>, now: Timestamp) -> PyResult<crate::Task> {
+        let Self { id, due, callee, rule, label, policy, options } = self;
+        let mut task = crate::Task::new(due.on_clock(now), callee.into_job(py)?);
+        if let Some(id) = id {
+            task = task.id(id);
+        }
+        if let Some(rule) = rule {
+            task = task.recurrence(rule);
+        }
+        if let Some(label) = label {
+            task = task.label(Label(label));
+        }
+        if let Some(policy) = policy {
+            task = task.retry(policy);
+        }
+        if let Some(max_runs) = options.max_runs {
+            task = task.max_runs(max_runs);
+        }
+        if let Some(until) = options.until {
+            task = task.until(until.on_clock(now));
+        }
+        Ok(task.priority(options.priority))
+    }
+}
+
+impl Task {
+    pub(super) fn scheduled(handle: TaskHandle) -> Self {
+        let claimed = AtomicBool::new(true);
+        Self { draft: Mutex::new(None), claimed, handle: OnceLock::from(handle) }
+    }
+
+    fn draft(&self) -> std::sync::MutexGuard<'_, Option<Box<Draft>>> {
+        self.draft.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Claims the task for one call of `schedule`.
+    pub(super) fn claim(&self) -> PyResult<()> {
+        if self.claimed.swap(true, Ordering::Relaxed) {
+            let message = "task was scheduled before; a Task can be scheduled once";
+            return Err(PyValueError::new_err(message));
+        }
+        Ok(())
+    }
+
+    /// The call was refused: the task is as it was.
+    pub(super) fn unclaim(&self) {
+        self.claimed.store(false, Ordering::Relaxed);
+    }
+
+    /// A copy of the description of a claimed task.
+    pub(super) fn copy_draft(&self, py: Python<'_>) -> Option<Draft> {
+        self.draft().as_ref().map(|draft| draft.copy(py))
+    }
+
+    /// The call was accepted.
+    pub(super) fn set_handle(&self, handle: TaskHandle) {
+        // It cannot be set already: one call claimed the task.
+        let _ = self.handle.set(handle);
+        let draft = self.draft().take();
+        drop(draft); // user code, so after the lock
+    }
+
+    pub(super) fn handle(&self) -> PyResult<&TaskHandle> {
+        let handle = self.handle.get().ok_or_else(|| {
+            PyRuntimeError::new_err("the task is not scheduled; give it to Scheduler.schedule first")
+        })?;
+        handle.check_process()?;
+        Ok(handle)
+    }
+
+    pub(super) fn is_scheduled(&self) -> bool {
+        self.handle.get().is_some()
+    }
+
+    /// Waits for the end, and gives how the task ended.
+    fn ended(
+        &self,
+        py: Python<'_>,
+        longest: Option<&Bound<'_, PyAny>>,
+    ) -> PyResult<Result<Value, TaskError>> {
+        let timeout = timeout(longest)?;
+        if self.wait_for_end(py, timeout)? {
+            Ok(self.handle()?.outcome().unwrap_or(Err(TaskError::Timeout)))
+        } else {
+            Err(timed_out(py))
+        }
+    }
+
+    fn wait_for_end(
+        &self,
+        py: Python<'_>,
+        timeout: Option<std::time::Duration>,
+    ) -> PyResult<bool> {
+        let handle = self.handle()?;
+        if handle.outcome().is_some() {
+            return Ok(true);
+        }
+        if handle.is_current() {
+            return Err(task_error(py, &TaskError::InsideJob));
+        }
+        let waited =
+            blocking::wait(py, timeout, |waker| handle.watch(move |_: &TaskHandle| waker()).ok());
+        let (waited, key) = match waited {
+            Ok(None) => (Ok(true), None),
+            Ok(Some(key)) => (Ok(false), Some(key)),
+            Err((error, key)) => (Err(error), key),
+        };
+        if let Some(key) = key {
+            handle.unwatch(key);
+        }
+        waited
+    }
+
+    pub(super) fn recurrence_object<'py>(&self, py: Python<'py>) -> Option<Bound<'py, PyAny>> {
+        if let Some(draft) = &*self.draft() {
+            return draft.label.as_ref().map(|label| label.bind(py).clone());
+        }
+        let label = self.handle.get()?.label()?;
+        label.downcast_ref::<Label>().map(|label| label.0.bind(py).clone())
+    }
+}
+
+#[pymethods]
+impl Task {
+    #[new]
+    #[pyo3(
+        signature = (
+            id=None, *, due, job, args=None, recurrence=None, retry=None, priority=None,
+            max_runs=None, until=None
+        ),
+        text_signature = "(id=None, *, due, job, args=(), recurrence=None, retry=None, priority=0, max_runs=None, until=None)"
+    )]
+    #[expect(clippy::too_many_arguments, reason = "the keyword parameters of a Python class")]
+    fn new(
+        py: Python<'_>,
+        id: Option<&Bound<'_, PyAny>>,
+        due: &Bound<'_, PyAny>,
+        job: &Bound<'_, PyAny>,
+        args: Option<&Bound<'_, PyAny>>,
+        recurrence: Option<&Bound<'_, PyAny>>,
+        retry: Option<&Bound<'_, PyAny>>,
+        priority: Option<&Bound<'_, PyAny>>,
+        max_runs: Option<&Bound<'_, PyAny>>,
+        until: Option<&Bound<'_, PyAny>>,
+    ) -> PyResult<Self> {
+        let rule = recurrence.map_or(Ok(None), Rule::new)?;
+        let label = rule.as_ref().and(recurrence).map(|object| object.clone().unbind());
+        let draft = Draft {
+            id: id.map(task_id).transpose()?,
+            due: When::new("due", due)?,
+            callee: Callee::new(job, &arguments(py, args)?)?,
+            rule,
+            label,
+            policy: retry.map_or(Ok(None), Policy::new)?,
+            options: Options {
+                priority: priority.map_or(Ok(0), rules::priority)?,
+                max_runs: max_runs.map(rules::max_runs).transpose()?,
+                until: until.map(|until| When::new("until", until)).transpose()?,
+            },
+        };
+        let claimed = AtomicBool::new(false);
+        Ok(Self { draft: Mutex::new(Some(Box::new(draft))), claimed, handle: OnceLock::new() })
+    }
+
+    #[getter]
+    fn id<'py>(&self, py: Python<'py>) -> PyResult<Option<Bound<'py, PyAny>>> {
+        let id = match self.handle.get() {
+            Some(handle) => Some(handle.id()),
+            None => self.draft().as_ref().and_then(|draft| draft.id.clone()),
+        };
+        id.map(|id| records::id(py, &id)).transpose()
+    }
+
+    #[getter]
+    fn state<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
+        records::state(py, self.handle.get().map_or(TaskState::Waiting, TaskHandle::state))
+    }
+
+    #[getter]
+    fn due(&self) -> Option<f64> {
+        if let Some(handle) = self.handle.get() {
+            return Some(as_seconds(handle.due()));
+        }
+        match self.draft().as_ref()?.due {
+            When::Clock(due) => Some(as_seconds(due)),
+            When::Wall(_) => None,
+        }
+    }
+
+    #[getter]
+    fn priority(&self) -> i32 {
+        match self.handle.get() {
+            Some(handle) => handle.priority(),
+            None => self.draft().as_ref().map_or(0, |draft| draft.options.priority),
+        }
+    }
+
+    #[getter]
+    fn recurrence<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
+        match self.recurrence_object(py) {
+            Some(object) => Ok(object),
+            None => Ok(Bound::new(py, OneTime)?.into_any()),
+        }
+    }
+
+    #[getter]
+    fn runs(&self) -> PyResult<u64> {
+        if self.is_scheduled() { Ok(self.handle()?.info().runs) } else { Ok(0) }
+    }
+
+    #[getter]
+    fn failures(&self) -> PyResult<u64> {
+        if self.is_scheduled() { Ok(self.handle()?.info().failures) } else { Ok(0) }
+    }
+
+    #[getter]
+    fn missed(&self) -> PyResult<u64> {
+        if self.is_scheduled() { Ok(self.handle()?.info().missed) } else { Ok(0) }
+    }
+
+    #[getter]
+    fn error(&self, py: Python<'_>) -> PyResult<Option<Py<PyAny>>> {
+        if !self.is_scheduled() {
+            return Ok(None);
+        }
+        Ok(self.handle()?.last_error().map(|error| exception(py, &error)))
+    }
+
+    #[pyo3(signature = (timeout=None))]
+    fn result(&self, py: Python<'_>, timeout: Option<&Bound<'_, PyAny>>) -> PyResult<Py<PyAny>> {
+        match self.ended(py, timeout)? {
+            Ok(value) => Ok(value
+                .downcast_ref::<Returned>()
+                .map_or_else(|| py.None(), |returned| returned.0.clone_ref(py))),
+            Err(error) => Err(task_error(py, &error)),
+        }
+    }
+
+    #[pyo3(signature = (timeout=None))]
+    fn exception(
+        &self,
+        py: Python<'_>,
+        timeout: Option<&Bound<'_, PyAny>>,
+    ) -> PyResult<Option<Py<PyAny>>> {
+        match self.ended(py, timeout)? {
+            Ok(_) => Ok(None),
+            Err(TaskError::Failed(error)) => Ok(Some(exception(py, &error))),
+            Err(error) => Err(task_error(py, &error)),
+        }
+    }
+
+    #[pyo3(signature = (timeout=None))]
+    fn wait(&self, py: Python<'_>, timeout: Option<&Bound<'_, PyAny>>) -> PyResult<bool> {
+        let timeout = self::timeout(timeout)?;
+        self.wait_for_end(py, timeout)
+    }
+
+    fn done(&self) -> PyResult<bool> {
+        Ok(self.is_scheduled() && self.handle()?.state().is_end())
+    }
+
+    fn running(&self) -> PyResult<bool> {
+        Ok(self.is_scheduled() && self.handle()?.state() == TaskState::Running)
+    }
+
+    fn cancelled(&self) -> PyResult<bool> {
+        Ok(self.is_scheduled() && self.handle()?.state() == TaskState::Cancelled)
+    }
+
+    fn cancel<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
+        let outcome = if self.is_scheduled() {
+            self.handle()?.cancel()?
+        } else {
+            crate::CancelOutcome::Unknown
+        };
+        records::cancel_outcome(py, outcome)
+    }
+
+    fn add_done_callback(slf: &Bound<'_, Self>, r#fn: &Bound<'_, PyAny>) -> PyResult<()> {
+        if !r#fn.is_callable() {
+            return Err(super::numbers::wrong_type("fn", r#fn, "callable"));
+        }
+        let callback = Callback { function: r#fn.clone().unbind(), task: slf.clone().unbind() };
+        slf.get().handle()?.on_done(callback);
+        Ok(())
+    }
+
+    fn info<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
+        records::task_info(py, &self.handle()?.info())
+    }
+
+    fn __repr__(&self, py: Python<'_>) -> PyResult<String> {
+        super::repr::task(py, self)
+    }
+
+    /// What nobody else visits: the description, or the outcome if no other handle shares it.
+    fn __traverse__(&self, visit: PyVisit<'_>) -> Result<(), PyTraverseError> {
+        if let Ok(draft) = self.draft.try_lock()
+            && let Some(draft) = &*draft
+        {
+            draft.callee.objects().try_for_each(|object| visit.call(object))?;
+            let rule = draft.rule.as_ref().and_then(Rule::object);
+            let policy = draft.policy.as_ref().and_then(Policy::object);
+            let others = rule.into_iter().chain(policy).chain(&draft.label);
+            return others.into_iter().try_for_each(|object| visit.call(object));
+        }
+        let mut result = Ok(());
+        if let Some(handle) = self.handle.get() {
+            handle.visit_outcome(&mut |value| {
+                if result.is_ok() {
+                    result = super::seen::visit(value, visit);
+                }
+            });
+        }
+        result
+    }
+
+    fn __clear__(&self) {
+        let draft = self.draft().take();
+        drop(draft);
+        if let Some(handle) = self.handle.get() {
+            handle.drop_outcome();
+        }
+    }
+}
+
+fn arguments<'py>(
+    py: Python<'py>,
+    args: Option<&Bound<'py, PyAny>>,
+) -> PyResult<Bound<'py, PyTuple>> {
+    match args {
+        None => Ok(PyTuple::empty(py)),
+        Some(args) if args.is_instance_of::<PyTuple>() || args.is_instance_of::<PyList>() => {
+            args.try_iter()?.collect::<PyResult<Vec<_>>>().and_then(|args| PyTuple::new(py, args))
+        }
+        Some(args) => Err(PyTypeError::new_err(format!(
+            "args must be a tuple or a list, not {}",
+            args.get_type().name()?
+        ))),
+    }
+}
+

@@ -1,0 +1,345 @@
+//! What a scheduler knows of one task. Invariants: the job and its rules are owned by exactly one
+//! place at a time (this record while the task waits, the worker while it runs, nobody after the
+//! end), and no user value is dropped under a lock: what goes is handed out to be dropped.
+//!
+//! A plain one-off task is small (64 bytes and its job): what only some tasks have lies in a
+//! [`Full`] part, made when it is first needed.
+
+use std::any::Any;
+use std::mem;
+use std::sync::Arc;
+
+use crate::clock::Timestamp;
+use crate::id::TaskId;
+use crate::info::{Facts, TaskInfo};
+use crate::job::{Job, JobError, Value};
+use crate::plan::Plan;
+use crate::state::{StateCell, TaskState};
+use crate::sync::{AtomicBool, AtomicI64, Ordering, SmallMutex};
+
+/// A shared record. Without the weak count of std's `Arc`, which nobody needs here.
+pub(crate) type TaskRef = triomphe::Arc<Record>;
+
+#[derive(Debug)]
+pub(crate) struct Record {
+    pub(crate) state: StateCell,
+    /// Whether DUE was already sent for the entry in the heap. Guarded by the queue's lock, so
+    /// Relaxed everywhere.
+    announced: AtomicBool,
+    named: bool,
+    pub(crate) priority: i32,
+    /// Which task of its scheduler this is, from 1. The id of a task without a name.
+    pub(crate) number: u64,
+    /// Written by the thread that owns the task on its way into the queue, read by anybody for
+    /// information, so Relaxed everywhere.
+    due: AtomicI64,
+    /// Taken after the queue's and the registry's lock, never before them.
+    body: SmallMutex<Body>,
+}
+
+enum Body {
+    /// A job without rules, that nobody waits for.
+    Plain(Box<dyn Job>),
+    /// All else. `None`: a plain job that was taken out.
+    Full(Option<Box<Full>>),
+}
+
+#[derive(Default)]
+pub(crate) struct Full {
+    pub(crate) name: Option<TaskId>,
+    pub(crate) work: Option<Work>,
+    pub(crate) label: Option<Label>,
+    pub(crate) facts: Facts,
+    /// Why the last failed run failed.
+    pub(crate) error: Option<JobError>,
+    pub(crate) ended: Option<Ended>,
+    pub(crate) watchers: Watchers,
+    pub(crate) watchers_made: u64,
+}
+
+/// What the describer of a task put on it.
+pub(crate) type Label = Arc<dyn Any + Send + Sync>;
+
+/// A job with its rules.
+pub(crate) struct Work {
+    pub(crate) job: Box<dyn Job>,
+    pub(crate) plan: Option<Box<Plan>>,
+}
+
+/// How a task ended, with what its holder may ask for.
+#[derive(Clone, Debug)]
+pub(crate) enum Ended {
+    Done(Value),
+    Failed(JobError),
+    Cancelled,
+}
+
+impl Ended {
+    pub(crate) fn state(&self) -> TaskState {
+        match self {
+            Self::Done(_) => TaskState::Done,
+            Self::Failed(_) => TaskState::Failed,
+            Self::Cancelled => TaskState::Cancelled,
+        }
+    }
+}
+
+/// Who wants to know of a task's end: a waiting thread, or a done-callback.
+pub(crate) trait Watch: Any + Send {
+    fn ended(self: Box<Self>, task: &TaskRef);
+
+    /// The user's value in it.
+    fn shown(&self) -> &dyn Any;
+}
+
+pub(crate) type Watchers = Vec<(u64, Box<dyn Watch>)>;
+
+const _: () = assert!(size_of::<Body>() == 16 && size_of::<Record>() <= 48);
+
+impl Record {
+    pub(crate) fn new(
+        number: u64,
+        name: Option<TaskId>,
+        due: Timestamp,
+        priority: i32,
+        work: Work,
+        label: Option<Label>,
+    ) -> Self {
+        let named = name.is_some();
+        let body = match (name, work, label) {
+            (None, Work { job, plan: None }, None) => Body::Plain(job),
+            (name, work, label) => {
+                let work = Some(work);
+                Body::Full(Some(Box::new(Full { name, work, label, ..Full::default() })))
+            }
+        };
+        Self {
+            state: StateCell::new(),
+            announced: AtomicBool::new(false),
+            named,
+            priority,
+            number,
+            due: AtomicI64::new(due.as_nanos()),
+            body: SmallMutex::new(body),
+        }
+    }
+
+    pub(crate) fn id(&self) -> TaskId {
+        let name = if self.named { self.with(|full| full.name.clone()) } else { None };
+        name.unwrap_or_else(|| TaskId::made(self.number))
+    }
+
+    pub(crate) fn label(&self) -> Option<Label> {
+        match &*self.body.lock() {
+            Body::Full(Some(full)) => full.label.clone(),
+            _ => None,
+        }
+    }
+
+    pub(crate) fn is_named(&self) -> bool {
+        self.named
+    }
+
+    pub(crate) fn due(&self) -> Timestamp {
+        Timestamp::from_nanos(self.due.load(Ordering::Relaxed))
+    }
+
+    pub(crate) fn set_due(&self, due: Timestamp) {
+        self.due.store(due.as_nanos(), Ordering::Relaxed);
+    }
+
+    pub(crate) fn is_announced(&self) -> bool {
+        self.announced.load(Ordering::Relaxed)
+    }
+
+    pub(crate) fn set_announced(&self, announced: bool) {
+        self.announced.store(announced, Ordering::Relaxed);
+    }
+
+    /// Works on the full part, which is made if it was not there. `code` is ours, short, and
+    /// drops nothing of a user.
+    fn with<T>(&self, code: impl FnOnce(&mut Full) -> T) -> T {
+        let mut body = self.body.lock();
+        code(body.full())
+    }
+
+    /// Takes the job out, to run it or to drop it.
+    pub(crate) fn take_work(&self) -> Option<Work> {
+        let mut body = self.body.lock();
+        match &mut *body {
+            Body::Full(None) => None,
+            Body::Full(Some(full)) => full.work.take(),
+            Body::Plain(_) => match mem::replace(&mut *body, Body::Full(None)) {
+                Body::Plain(job) => Some(Work { job, plan: None }),
+                Body::Full(_) => None,
+            },
+        }
+    }
+
+    pub(crate) fn last_error(&self) -> Option<JobError> {
+        match &*self.body.lock() {
+            Body::Full(Some(full)) => full.error.clone(),
+            _ => None,
+        }
+    }
+
+    /// Keeps the error of a failed run; gives the one before, to be dropped.
+    pub(crate) fn put_error(&self, error: &JobError) -> Option<JobError> {
+        self.with(|full| full.error.replace(error.clone()))
+    }
+
+    pub(crate) fn visit_outcome(&self, show: &mut dyn FnMut(&dyn Any)) {
+        if let Body::Full(Some(full)) = &*self.body.lock() {
+            if let Some(Ended::Done(value)) = &full.ended {
+                show(value);
+            }
+            if let Some(error) = &full.error {
+                show(error);
+            }
+        }
+    }
+
+    /// Takes out what the task ended with; from now on it is as if it had no result.
+    pub(crate) fn take_outcome(&self) -> (Option<Ended>, Option<JobError>) {
+        match &mut *self.body.lock() {
+            Body::Full(Some(full)) => {
+                let ended = full.ended.as_mut().map(|ended| mem::replace(ended, Ended::Cancelled));
+                (ended, full.error.take())
+            }
+            _ => (None, None),
+        }
+    }
+
+    pub(crate) fn put_work(&self, work: Work) {
+        self.with(|full| full.work = Some(work));
+    }
+
+    pub(crate) fn facts(&self) -> Facts {
+        match &*self.body.lock() {
+            Body::Full(Some(full)) => full.facts.clone(),
+            _ => Facts::default(),
+        }
+    }
+
+    pub(crate) fn info(&self) -> TaskInfo {
+        self.facts().into_info(self.id(), self.state.get(), self.due())
+    }
+
+    /// The numbers of the run and the attempt that come next.
+    pub(crate) fn outlook(&self) -> (u64, u64) {
+        match &*self.body.lock() {
+            Body::Full(Some(full)) => {
+                let plan = full.work.as_ref().and_then(|work| work.plan.as_ref());
+                (full.facts.runs + 1, plan.map_or(1, |plan| plan.attempt()))
+            }
+            _ => (1, 1),
+        }
+    }
+
+    /// Notes what a move did to the counts; returns the counts after it.
+    pub(crate) fn note(&self, change: impl FnOnce(&mut Facts)) -> Facts {
+        self.with(|full| {
+            change(&mut full.facts);
+            full.facts.clone()
+        })
+    }
+
+    /// Moves the state to its end and keeps how it ended, in one step for whoever waits: as it
+    /// ran if nobody told the task to stop, else as `if_stopped`.
+    pub(crate) fn end(&self, as_it_ran: Ended, if_stopped: Ended) -> Ended {
+        self.with(move |full| {
+            let stopped = self.state.end(as_it_ran.state(), if_stopped.state());
+            let ended = if stopped { if_stopped } else { as_it_ran };
+            full.ended = Some(ended.clone());
+            ended
+        })
+    }
+
+    /// The watchers to call, once, after the end.
+    pub(crate) fn take_watchers(&self) -> Watchers {
+        match &mut *self.body.lock() {
+            Body::Full(Some(full)) => mem::take(&mut full.watchers),
+            _ => Vec::new(),
+        }
+    }
+
+    pub(crate) fn ended(&self) -> Option<Ended> {
+        match &*self.body.lock() {
+            Body::Full(Some(full)) => full.ended.clone(),
+            _ => None,
+        }
+    }
+
+    /// Has `watcher` called at the end, or gives it back if the end was before.
+    pub(crate) fn watch(&self, watcher: Box<dyn Watch>) -> Result<u64, Box<dyn Watch>> {
+        self.with(|full| {
+            if full.ended.is_some() {
+                return Err(watcher);
+            }
+            full.watchers_made += 1;
+            full.watchers.push((full.watchers_made, watcher));
+            Ok(full.watchers_made)
+        })
+    }
+
+    /// Takes a watcher back.
+    pub(crate) fn unwatch(&self, key: u64) -> Option<Box<dyn Watch>> {
+        self.with(|full| {
+            let at = full.watchers.iter().position(|(made, _)| *made == key)?;
+            Some(full.watchers.remove(at).1)
+        })
+    }
+
+    /// Shows every user value that this record owns, under its lock: `show` only looks.
+    pub(crate) fn visit(&self, show: &mut dyn FnMut(&dyn Any)) {
+        match &*self.body.lock() {
+            Body::Plain(job) => show(&**job),
+            Body::Full(Some(full)) => full.visit(show),
+            Body::Full(None) => {}
+        }
+    }
+}
+
+impl Full {
+    fn visit(&self, show: &mut dyn FnMut(&dyn Any)) {
+        if let Some(Work { job, plan }) = &self.work {
+            show(&**job);
+            if let Some(recurrence) = plan.as_ref().and_then(|plan| plan.recurrence.as_ref()) {
+                show(&**recurrence);
+            }
+            if let Some(retry) = plan.as_ref().and_then(|plan| plan.retry.as_ref()) {
+                show(&**retry);
+            }
+        }
+        if let Some(error) = &self.error {
+            show(error);
+        }
+        if let Some(label) = &self.label {
+            show(&**label);
+        }
+        for (_, watcher) in &self.watchers {
+            show(watcher.shown());
+        }
+    }
+}
+
+impl Body {
+    fn full(&mut self) -> &mut Full {
+        if let Self::Plain(_) = self
+            && let Self::Plain(job) = mem::replace(self, Self::Full(None))
+        {
+            let work = Some(Work { job, plan: None });
+            *self = Self::Full(Some(Box::new(Full { work, ..Full::default() })));
+        }
+        match self {
+            Self::Full(full) => full.get_or_insert_default(),
+            Self::Plain(_) => unreachable!("replaced above"),
+        }
+    }
+}
+
+impl std::fmt::Debug for Body {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("Body")
+    }
+}

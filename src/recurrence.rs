@@ -1,0 +1,159 @@
+//! When a task runs again. Invariant: pure integer arithmetic, one division at the most, and every
+//! answer lies after the slot it was asked for.
+
+use std::any::Any;
+use std::time::Duration;
+
+use crate::clock::{Timestamp, check_period, saturating_nanos};
+use crate::error::Error;
+use crate::job::JobError;
+
+/// The next slot of a series.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Next {
+    /// When it is due.
+    pub due: Timestamp,
+    /// How many slots were skipped to reach it.
+    pub missed: u64,
+}
+
+impl From<Timestamp> for Next {
+    fn from(due: Timestamp) -> Self {
+        Self { due, missed: 0 }
+    }
+}
+
+/// A rule that says when a task is due next.
+///
+/// ```
+/// use duetime::{JobError, Next, Recurrence, Timestamp};
+/// use std::time::Duration;
+///
+/// /// Twice as long each time.
+/// struct Doubling;
+/// impl Recurrence for Doubling {
+///     fn next_due(&self, due: Timestamp, _: Timestamp) -> Result<Option<Next>, JobError> {
+///         Ok(Some((due + due.since(Timestamp::ZERO)).into()))
+///     }
+/// }
+/// ```
+pub trait Recurrence: Any + Send {
+    /// The slot after `due`, whose run (its retries included) ended at `finished`; `None` ends
+    /// the series. An answer that is not after `due` fails the task.
+    ///
+    /// # Errors
+    /// An error (or a panic) ends the task as FAILED with it.
+    fn next_due(&self, due: Timestamp, finished: Timestamp) -> Result<Option<Next>, JobError>;
+
+    /// Says whether the rule's own numbers are in bounds. Asked when a task is scheduled.
+    ///
+    /// # Errors
+    /// [`Error::InvalidValue`], and the task is not scheduled.
+    fn check(&self) -> Result<(), Error> {
+        Ok(())
+    }
+}
+
+/// No next run.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub struct OneTime;
+
+impl Recurrence for OneTime {
+    fn next_due(&self, _: Timestamp, _: Timestamp) -> Result<Option<Next>, JobError> {
+        Ok(None)
+    }
+}
+
+/// What becomes of the slots of a [`FixedRate`] that pass while a run is late or long.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub enum Missed {
+    /// They are counted and not run: the next run is the first slot not earlier than the end of
+    /// the run.
+    #[default]
+    Skip,
+    /// They are all run, late, one after the other (as Java's `scheduleAtFixedRate` does).
+    CatchUp,
+}
+
+/// Slots on the grid *first + n · period*.
+///
+/// ```
+/// use duetime::{FixedRate, Recurrence, Timestamp};
+/// use std::time::Duration;
+/// let rate = FixedRate::new(Duration::from_nanos(30));
+/// let at = Timestamp::from_nanos;
+/// let next = rate.next_due(at(60), at(110)).unwrap().unwrap();
+/// assert_eq!((next.due, next.missed), (at(120), 1));
+/// ```
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct FixedRate {
+    period: Duration,
+    missed: Missed,
+}
+
+impl FixedRate {
+    /// A slot every `period`; missed slots are skipped.
+    #[must_use]
+    pub const fn new(period: Duration) -> Self {
+        Self { period, missed: Missed::Skip }
+    }
+
+    /// The same grid with another rule for missed slots.
+    #[must_use]
+    pub const fn missed(self, missed: Missed) -> Self {
+        Self { missed, ..self }
+    }
+}
+
+impl Recurrence for FixedRate {
+    fn next_due(&self, due: Timestamp, finished: Timestamp) -> Result<Option<Next>, JobError> {
+        let period = saturating_nanos(self.period).unsigned_abs().max(1);
+        let behind = saturating_nanos(finished.since(due)).unsigned_abs();
+        let slots = match self.missed {
+            Missed::CatchUp => 1,
+            Missed::Skip => behind.div_ceil(period).max(1),
+        };
+        // The exact product can pass 2^64 only beyond the end of time; then the series ends.
+        let next = i128::from(due.as_nanos()) + i128::from(slots) * i128::from(period);
+        Ok(i64::try_from(next)
+            .ok()
+            .map(|next| Next { due: Timestamp::from_nanos(next), missed: slots - 1 }))
+    }
+
+    fn check(&self) -> Result<(), Error> {
+        check_period("period", self.period)
+    }
+}
+
+/// Each run is due a fixed time after the end of the one before.
+///
+/// ```
+/// use duetime::{FixedDelay, Recurrence, Timestamp};
+/// use std::time::Duration;
+/// let delay = FixedDelay::new(Duration::from_nanos(30));
+/// let at = Timestamp::from_nanos;
+/// assert_eq!(delay.next_due(at(60), at(110)).unwrap().unwrap().due, at(140));
+/// ```
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct FixedDelay {
+    delay: Duration,
+}
+
+impl FixedDelay {
+    /// The next run is due `delay` after the end of a run.
+    #[must_use]
+    pub const fn new(delay: Duration) -> Self {
+        Self { delay }
+    }
+}
+
+impl Recurrence for FixedDelay {
+    fn next_due(&self, due: Timestamp, finished: Timestamp) -> Result<Option<Next>, JobError> {
+        // A clock that went back must not bring the next run before this one.
+        Ok(Some((finished.max(due) + self.delay).into()))
+    }
+
+    fn check(&self) -> Result<(), Error> {
+        check_period("delay", self.delay)
+    }
+}

@@ -1,0 +1,210 @@
+//! Which ids are taken. Invariants: an id is held by one task at a time; every live task is known,
+//! and so are the last finished ones, as plain records that hold nothing of a user.
+
+use std::borrow::Borrow;
+use std::collections::{HashMap, HashSet, VecDeque};
+use std::hash::{Hash, Hasher};
+
+use foldhash::fast::RandomState;
+
+use crate::error::Error;
+use crate::id::TaskId;
+use crate::info::TaskInfo;
+use crate::record::TaskRef;
+
+/// A task without a name, found by its number. The table holds one pointer a task.
+struct Numbered(TaskRef);
+
+impl Borrow<u64> for Numbered {
+    fn borrow(&self) -> &u64 {
+        &self.0.number
+    }
+}
+
+impl Hash for Numbered {
+    fn hash<H: Hasher>(&self, state: &mut H) {
+        self.0.number.hash(state);
+    }
+}
+
+impl PartialEq for Numbered {
+    fn eq(&self, other: &Self) -> bool {
+        self.0.number == other.0.number
+    }
+}
+
+impl Eq for Numbered {}
+
+/// All of it is guarded by one lock of the scheduler's.
+pub(crate) struct Registry {
+    numbered: HashSet<Numbered, RandomState>,
+    named: HashMap<TaskId, TaskRef, RandomState>,
+    history: History,
+    /// Tasks numbered so far.
+    made: u64,
+    /// Whether a caller ever gave a negative id.
+    negative_given: bool,
+    closed: bool,
+}
+
+/// Who holds an id.
+pub(crate) enum Holder {
+    Live(TaskRef),
+    Finished(TaskInfo),
+}
+
+impl Registry {
+    pub(crate) fn new(history: usize) -> Self {
+        Self {
+            numbered: HashSet::default(),
+            named: HashMap::default(),
+            history: History { limit: history, ..History::default() },
+            made: 0,
+            negative_given: false,
+            closed: false,
+        }
+    }
+
+    /// The number of the next task. Its id is free: only a caller that gives negative ids itself
+    /// can be in the way.
+    pub(crate) fn next_number(&mut self) -> u64 {
+        loop {
+            self.made += 1;
+            if !self.negative_given || self.check_free(&TaskId::made(self.made)).is_ok() {
+                return self.made;
+            }
+        }
+    }
+
+    /// Refuses all ids from now on, and gives all live tasks.
+    pub(crate) fn close(&mut self) -> Vec<TaskRef> {
+        self.closed = true;
+        self.live().cloned().collect()
+    }
+
+    pub(crate) fn is_closed(&self) -> bool {
+        self.closed
+    }
+
+    /// Whether `id` can be given to a new task.
+    pub(crate) fn check_free(&self, id: &TaskId) -> Result<(), Error> {
+        match self.find(id) {
+            Some(_) => Err(Error::DuplicateTask(id.clone())),
+            None => Ok(()),
+        }
+    }
+
+    /// Enters a task. Its id is free.
+    pub(crate) fn insert(&mut self, name: Option<&TaskId>, task: &TaskRef) {
+        match name {
+            Some(id) => {
+                self.negative_given |= matches!(id, TaskId::Int(..0));
+                self.named.insert(id.clone(), task.clone());
+            }
+            None => {
+                self.numbered.insert(Numbered(task.clone()));
+            }
+        }
+    }
+
+    pub(crate) fn find(&self, id: &TaskId) -> Option<Holder> {
+        if let Some(task) = self.live_task(id) {
+            return Some(Holder::Live(task.clone()));
+        }
+        self.history.find(id).cloned().map(Holder::Finished)
+    }
+
+    fn live_task(&self, id: &TaskId) -> Option<&TaskRef> {
+        if let Some(task) = self.named.get(id) {
+            return Some(task);
+        }
+        match *id {
+            TaskId::Int(number) if number < 0 => {
+                self.numbered.get(&number.unsigned_abs()).map(|found| &found.0)
+            }
+            _ => None,
+        }
+    }
+
+    /// Takes a live task out without a trace: another is to have its id.
+    pub(crate) fn remove(&mut self, id: &TaskId, task: &TaskRef) {
+        if self.live_task(id).is_some_and(|live| TaskRef::ptr_eq(live, task)) {
+            if task.is_named() {
+                self.named.remove(id);
+            } else {
+                self.numbered.remove(&task.number);
+            }
+        }
+    }
+
+    /// Moves a task that ended from the live ones to the history. One that was replaced, or was
+    /// never live, leaves no record.
+    pub(crate) fn finish(&mut self, task: &TaskRef, info: TaskInfo) {
+        let was_live = if task.is_named() {
+            match self.named.get(&info.id) {
+                Some(live) if TaskRef::ptr_eq(live, task) => self.named.remove(&info.id).is_some(),
+                _ => false,
+            }
+        } else {
+            self.numbered.remove(&task.number)
+        };
+        if was_live {
+            self.history.push(info);
+        }
+    }
+
+    pub(crate) fn forget(&mut self, id: &TaskId) -> bool {
+        self.history.forget(id)
+    }
+
+    pub(crate) fn live(&self) -> impl Iterator<Item = &TaskRef> {
+        self.numbered.iter().map(|found| &found.0).chain(self.named.values())
+    }
+
+    pub(crate) fn finished(&self) -> impl Iterator<Item = &TaskInfo> {
+        self.history.records.iter().flatten()
+    }
+}
+
+/// The last finished tasks, the oldest first.
+#[derive(Default)]
+struct History {
+    limit: usize,
+    /// `None` where one was forgotten.
+    records: VecDeque<Option<TaskInfo>>,
+    /// How many records were dropped at the front: the place of the first one.
+    dropped: u64,
+    /// Id → place.
+    places: HashMap<TaskId, u64, RandomState>,
+}
+
+impl History {
+    fn push(&mut self, info: TaskInfo) {
+        if self.limit == 0 {
+            return;
+        }
+        if self.records.len() == self.limit {
+            if let Some(Some(oldest)) = self.records.pop_front() {
+                self.places.remove(&oldest.id);
+            }
+            self.dropped += 1;
+        }
+        self.places.insert(info.id.clone(), self.dropped + self.records.len() as u64);
+        self.records.push_back(Some(info));
+    }
+
+    fn index(&self, id: &TaskId) -> Option<usize> {
+        usize::try_from(self.places.get(id)? - self.dropped).ok()
+    }
+
+    fn find(&self, id: &TaskId) -> Option<&TaskInfo> {
+        self.records[self.index(id)?].as_ref()
+    }
+
+    fn forget(&mut self, id: &TaskId) -> bool {
+        let Some(index) = self.index(id) else { return false };
+        self.records[index] = None;
+        self.places.remove(id);
+        true
+    }
+}

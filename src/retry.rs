@@ -1,0 +1,160 @@
+//! Whether a failed attempt is made again. Invariant: the delay is finite and capped for any
+//! number of failures.
+
+use std::any::Any;
+use std::hash::{BuildHasher, Hasher, RandomState};
+use std::time::Duration;
+
+use crate::clock::{MAX_DURATION, check_duration};
+use crate::error::Error;
+use crate::job::JobError;
+
+/// A rule that says how long to wait after a failure.
+pub trait RetryPolicy: Any + Send {
+    /// The delay before the next attempt, or `None` to give up. `failures` counts the failed
+    /// attempts of this slot, from 1.
+    ///
+    /// # Errors
+    /// An error (or a panic) ends the task as FAILED with it.
+    fn delay_after_failure(&self, failures: u64) -> Result<Option<Duration>, JobError>;
+
+    /// Says whether the policy's own numbers are in bounds. Asked when a task is scheduled.
+    ///
+    /// # Errors
+    /// [`Error::InvalidValue`], and the task is not scheduled.
+    fn check(&self) -> Result<(), Error> {
+        Ok(())
+    }
+}
+
+/// No retry: the first failure is final.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub struct Never;
+
+impl RetryPolicy for Never {
+    fn delay_after_failure(&self, _: u64) -> Result<Option<Duration>, JobError> {
+        Ok(None)
+    }
+}
+
+/// The same delay before each of a limited number of retries.
+///
+/// ```
+/// use duetime::{RetryPolicy, retry};
+/// use std::time::Duration;
+/// let policy = retry::FixedDelay::new(2, Duration::from_secs(5));
+/// assert_eq!(policy.delay_after_failure(2).unwrap(), Some(Duration::from_secs(5)));
+/// assert_eq!(policy.delay_after_failure(3).unwrap(), None);
+/// ```
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct FixedDelay {
+    max_retries: u64,
+    delay: Duration,
+}
+
+impl FixedDelay {
+    /// At most `max_retries` retries (so `max_retries + 1` attempts), `delay` after each failure.
+    #[must_use]
+    pub const fn new(max_retries: u64, delay: Duration) -> Self {
+        Self { max_retries, delay }
+    }
+}
+
+impl RetryPolicy for FixedDelay {
+    fn delay_after_failure(&self, failures: u64) -> Result<Option<Duration>, JobError> {
+        Ok((failures <= self.max_retries).then_some(self.delay))
+    }
+
+    fn check(&self) -> Result<(), Error> {
+        check_duration("delay", self.delay)
+    }
+}
+
+/// A delay that grows by a factor with each failure, up to a cap, spread by a jitter.
+///
+/// The rule is that of "Exponential Backoff And Jitter" (AWS Architecture Blog, 2015): many
+/// clients that failed together should not come back together.
+///
+/// ```
+/// use duetime::{RetryPolicy, retry};
+/// use std::time::Duration;
+/// let policy = retry::ExponentialBackoff::new(1_000_000, Duration::from_secs(1))
+///     .cap(Duration::from_secs(60));
+/// let seconds = |n| policy.delay_after_failure(n).unwrap().unwrap().as_secs();
+/// assert_eq!([seconds(1), seconds(2), seconds(3), seconds(1_000_000)], [1, 2, 4, 60]);
+/// ```
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct ExponentialBackoff {
+    max_retries: u64,
+    base: Duration,
+    factor: f64,
+    cap: Duration,
+    jitter: f64,
+}
+
+impl ExponentialBackoff {
+    /// At most `max_retries` retries, the first after `base`, each further one after twice the
+    /// delay before it.
+    #[must_use]
+    pub const fn new(max_retries: u64, base: Duration) -> Self {
+        Self { max_retries, base, factor: 2.0, cap: MAX_DURATION, jitter: 0.0 }
+    }
+
+    /// Grows by `factor` (at least 1) instead of 2.
+    #[must_use]
+    pub const fn factor(self, factor: f64) -> Self {
+        Self { factor, ..self }
+    }
+
+    /// No delay is longer than `cap`.
+    #[must_use]
+    pub const fn cap(self, cap: Duration) -> Self {
+        Self { cap, ..self }
+    }
+
+    /// Each delay is cut by a random part of up to `jitter` of it, so that tasks which failed
+    /// together do not come back together. `jitter` lies between 0 and 1.
+    #[must_use]
+    pub const fn jitter(self, jitter: f64) -> Self {
+        Self { jitter, ..self }
+    }
+}
+
+impl RetryPolicy for ExponentialBackoff {
+    fn delay_after_failure(&self, failures: u64) -> Result<Option<Duration>, JobError> {
+        if failures > self.max_retries {
+            return Ok(None);
+        }
+        #[expect(clippy::cast_precision_loss, reason = "beyond 2^53 every power is the cap")]
+        let growth = self.factor.powf(failures.saturating_sub(1) as f64);
+        let seconds = self.base.as_secs_f64() * growth;
+        // An infinite or undefined product means "beyond any cap", so it is the cap; 0 · ∞ is 0.
+        let delay = if self.base.is_zero() {
+            Duration::ZERO
+        } else {
+            Duration::try_from_secs_f64(seconds).unwrap_or(self.cap)
+        };
+        Ok(Some(delay.min(self.cap).mul_f64(1.0 - self.jitter * unit_random())))
+    }
+
+    fn check(&self) -> Result<(), Error> {
+        check_duration("base", self.base)?;
+        check_duration("cap", self.cap)?;
+        if !(self.factor.is_finite() && self.factor >= 1.0) {
+            return Err(Error::invalid("factor", self.factor, "a finite number of at least 1"));
+        }
+        if !(0.0..=1.0).contains(&self.jitter) {
+            return Err(Error::invalid("jitter", self.jitter, "between 0 and 1"));
+        }
+        Ok(())
+    }
+}
+
+/// A random number from 0 to 1. The standard library seeds each `RandomState` differently, which
+/// is all the randomness that a spread needs.
+fn unit_random() -> f64 {
+    let bits = RandomState::new().build_hasher().finish();
+    #[expect(clippy::cast_precision_loss, reason = "53 bits are kept, as many as an f64 has")]
+    let unit = (bits >> 11) as f64 / (1_u64 << 53) as f64;
+    unit
+}

@@ -1,0 +1,705 @@
+//! The scheduler as its owner sees it. Invariant: its last reference gone, its threads end.
+//!
+//! ```text
+//!  build() ──▶ open ──shutdown(drain)──▶ draining ──nothing due──▶ closed ──last job ends──▶ ended
+//!               │                            │                       ▲
+//!               └────────shutdown()──────────┴───────────────────────┘
+//! ```
+
+use std::any::Any;
+use std::collections::HashSet;
+use std::sync::{Arc, Weak};
+use std::time::Duration;
+
+use crate::clock::{Clock, MonotonicClock, Timestamp, check_duration, deadline};
+use crate::error::Error;
+use crate::event::{EventKind, Listener, ListenerId, Listeners};
+use crate::handle::TaskHandle;
+use crate::id::TaskId;
+use crate::info::TaskInfo;
+use crate::job::IntoJob;
+use crate::queue::{Added, Phase, TaskQueue};
+use crate::reading::Reading;
+use crate::record::{Record, TaskRef, Work};
+use crate::recurrence::Recurrence;
+use crate::registry::{Holder, Registry};
+use crate::run::inside;
+use crate::shared::Shared;
+use crate::state::{CancelMove, CancelOutcome, TaskState};
+use crate::stats::{Counts, Stats};
+use crate::sync::{Generation, Signal, SmallMutex, watch_forks};
+use crate::task::Task;
+use crate::threads::Threads;
+use crate::worker::{Plain, Surroundings};
+
+/// Runs tasks when they are due, on a pool of worker threads.
+///
+/// Clones are of the same scheduler. When the last one is dropped it shuts down without waiting.
+///
+/// ```
+/// use duetime::Scheduler;
+/// use std::time::Duration;
+/// let scheduler = Scheduler::new();
+/// let hello = scheduler.after(Duration::from_millis(1), || "hello".len() == 5)?;
+/// assert!(hello.result(None).is_ok());
+/// # Ok::<_, duetime::Error>(())
+/// ```
+#[derive(Clone)]
+pub struct Scheduler {
+    owner: Arc<Owner>,
+}
+
+/// What only the owners hold: with the last of them the scheduler ends. The threads hold
+/// [`Shared`].
+struct Owner {
+    shared: Arc<Shared>,
+    threads: Threads,
+}
+
+impl Drop for Owner {
+    fn drop(&mut self) {
+        if self.shared.check_process().is_ok() {
+            close(&self.shared, false);
+            self.shared.listeners.clear();
+        } else {
+            // In a forked child the locks may be held by threads that do not exist here.
+            std::mem::forget(Arc::clone(&self.shared));
+        }
+    }
+}
+
+/// Settings for a [`Scheduler`].
+#[must_use = "a builder does nothing until build() is called"]
+pub struct Builder {
+    workers: usize,
+    history: usize,
+    name: String,
+    clock: Reading,
+    surroundings: Arc<dyn Surroundings>,
+}
+
+/// The most workers a pool may have.
+pub const MAX_WORKERS: usize = 1024;
+
+impl Builder {
+    /// How many worker threads: 1 to 1024; 4 otherwise.
+    pub fn workers(mut self, workers: usize) -> Self {
+        self.workers = workers;
+        self
+    }
+
+    /// How many finished tasks are remembered; 10,000 otherwise.
+    pub fn history(mut self, history: usize) -> Self {
+        self.history = history;
+        self
+    }
+
+    /// What the threads are called, before a dash and their number; `duetime` otherwise.
+    pub fn name(mut self, name: impl Into<String>) -> Self {
+        self.name = name.into();
+        self
+    }
+
+    /// Where time comes from; the system's monotonic clock otherwise.
+    pub fn clock(mut self, clock: impl Clock) -> Self {
+        self.clock = Reading::custom(clock);
+        self
+    }
+
+    /// What worker threads live in; nothing otherwise.
+    pub fn surroundings(mut self, surroundings: impl Surroundings) -> Self {
+        self.surroundings = Arc::new(surroundings);
+        self
+    }
+
+    /// The scheduler. Its threads start with the first task.
+    ///
+    /// # Errors
+    /// [`Error::InvalidValue`] for a number of workers out of bounds or a name with a NUL.
+    pub fn build(self) -> Result<Scheduler, Error> {
+        let Self { workers, history, name, clock, surroundings } = self;
+        if !(1..=MAX_WORKERS).contains(&workers) {
+            return Err(Error::invalid("workers", workers, "between 1 and 1024"));
+        }
+        if name.contains('\0') {
+            return Err(Error::invalid("name", name, "free of NUL characters"));
+        }
+        watch_forks();
+        let shared = Arc::new_cyclic(|me: &Weak<Shared>| Shared {
+            me: me.clone(),
+            name,
+            workers,
+            queue: TaskQueue::new(workers, clock.pace()),
+            clock,
+            registry: SmallMutex::new(Registry::new(history)),
+            listeners: Listeners::default(),
+            counts: Counts::default(),
+            made_in: Generation::current(),
+        });
+        if let Some(clock) = shared.clock.clock() {
+            clock.drive(shared.as_driven());
+        }
+        let threads = Threads::new(surroundings);
+        Ok(Scheduler { owner: Arc::new(Owner { shared, threads }) })
+    }
+}
+
+/// How to shut down; see [`Scheduler::shutdown_with`].
+#[derive(Clone, Copy, Debug, Default)]
+#[must_use]
+pub struct Shutdown {
+    wait: bool,
+    drain: bool,
+    timeout: Option<Duration>,
+}
+
+impl Shutdown {
+    /// Returns at once; running jobs end by themselves.
+    pub fn now() -> Self {
+        Self::default()
+    }
+
+    /// Returns when the running jobs have ended.
+    pub fn wait() -> Self {
+        Self { wait: true, ..Self::default() }
+    }
+
+    /// Tasks that are due already run first.
+    pub fn drain(self) -> Self {
+        Self { drain: true, ..self }
+    }
+
+    /// Waits no longer than this.
+    pub fn timeout(self, timeout: Duration) -> Self {
+        Self { timeout: Some(timeout), ..self }
+    }
+}
+
+impl Scheduler {
+    /// A scheduler with four workers on the system's monotonic clock.
+    #[must_use]
+    #[expect(clippy::missing_panics_doc, reason = "the defaults are in bounds")]
+    pub fn new() -> Self {
+        Self::builder().build().expect("the defaults are in bounds")
+    }
+
+    /// A scheduler with other settings.
+    pub fn builder() -> Builder {
+        Builder {
+            workers: 4,
+            history: 10_000,
+            name: "duetime".into(),
+            clock: Reading::Monotonic(MonotonicClock::new()),
+            surroundings: Arc::new(Plain),
+        }
+    }
+
+    fn shared(&self) -> &Arc<Shared> {
+        &self.owner.shared
+    }
+
+    /// The scheduler's state, for a call that is refused in a forked child.
+    fn checked(&self) -> Result<&Arc<Shared>, Error> {
+        self.shared().check_process()?;
+        Ok(self.shared())
+    }
+
+    /// Schedules a task.
+    ///
+    /// # Errors
+    /// [`Error::DuplicateTask`] if the scheduler knows the id, [`Error::SchedulerClosed`] after a
+    /// shutdown, [`Error::InvalidValue`] for a rule out of bounds, [`Error::SpawnWorker`] if the
+    /// system gives no threads, [`Error::Forked`]. The task is then not scheduled.
+    pub fn schedule(&self, task: Task) -> Result<TaskHandle, Error> {
+        self.enter(vec![task], false).map(|mut handles| handles.remove(0))
+    }
+
+    /// Schedules a task in place of the one that has its id: a waiting one is cancelled, a
+    /// finished one forgotten.
+    ///
+    /// # Errors
+    /// As [`Scheduler::schedule`]; [`Error::TaskRunning`] if the holder of the id runs.
+    pub fn replace(&self, task: Task) -> Result<TaskHandle, Error> {
+        self.enter(vec![task], true).map(|mut handles| handles.remove(0))
+    }
+
+    /// Schedules all of the tasks or, on an error, none.
+    ///
+    /// # Errors
+    /// As [`Scheduler::schedule`].
+    pub fn schedule_all(&self, tasks: Vec<Task>) -> Result<Vec<TaskHandle>, Error> {
+        self.enter(tasks, false)
+    }
+
+    /// Schedules all of the tasks in place of those that have their ids or, on an error, none.
+    ///
+    /// # Errors
+    /// As [`Scheduler::replace`].
+    pub fn replace_all(&self, tasks: Vec<Task>) -> Result<Vec<TaskHandle>, Error> {
+        self.enter(tasks, true)
+    }
+
+    fn enter(&self, tasks: Vec<Task>, replace: bool) -> Result<Vec<TaskHandle>, Error> {
+        self.schedule_with(tasks, replace, |_| ())
+    }
+
+    /// [`Scheduler::schedule_all`] or [`Scheduler::replace_all`]. `accepted` is called with the
+    /// handles once nothing can be refused any more, before any listener is told of the tasks
+    /// and before any of them can run.
+    ///
+    /// # Errors
+    /// As those.
+    pub fn schedule_with(
+        &self,
+        tasks: Vec<Task>,
+        replace: bool,
+        accepted: impl FnOnce(&[TaskHandle]),
+    ) -> Result<Vec<TaskHandle>, Error> {
+        let shared = self.checked()?;
+        tasks.iter().try_for_each(Task::check)?;
+        self.owner.threads.start(shared)?;
+        let (records, replaced) = admit(shared, tasks, replace)?;
+        let handles: Vec<TaskHandle> =
+            records.iter().map(|record| shared.handle(record.clone())).collect();
+        accepted(&handles);
+        for task in &replaced {
+            shared.complete_taken(task);
+        }
+        for task in &records {
+            shared.emit_next(EventKind::Scheduled, task);
+        }
+        self.bring_all(&records);
+        Ok(handles)
+    }
+
+    fn bring_all(&self, records: &[TaskRef]) {
+        let shared = self.shared();
+        let told = records.iter().map(|task| (task.clone(), shared.announce_if_due(task)));
+        let told: Vec<(TaskRef, bool)> = told.collect();
+        let _: Added = shared.queue.add_all(told.into_iter(), shared.queue_time(), |task, _| {
+            shared.complete_cancel(&task);
+        });
+    }
+
+    /// Schedules `job` once, `delay` from now.
+    ///
+    /// # Errors
+    /// As [`Scheduler::schedule`]; [`Error::InvalidValue`] for a delay above 100 years.
+    pub fn after<Kind>(
+        &self,
+        delay: Duration,
+        job: impl IntoJob<Kind>,
+    ) -> Result<TaskHandle, Error> {
+        check_duration("delay", delay)?;
+        self.schedule(Task::new(self.now() + delay, job))
+    }
+
+    /// Schedules `job` again and again, the first time one step of `rule` from now.
+    ///
+    /// # Errors
+    /// As [`Scheduler::schedule`].
+    pub fn every<Kind>(
+        &self,
+        rule: impl Recurrence,
+        job: impl IntoJob<Kind>,
+    ) -> Result<TaskHandle, Error> {
+        rule.check()?;
+        let now = self.now();
+        let first = rule.next_due(now, now).ok().flatten().map_or(now, |next| next.due);
+        self.schedule(Task::new(first, job).recurrence(rule))
+    }
+
+    /// Cancels the task of this id.
+    ///
+    /// | the task is | answer | effect |
+    /// |---|---|---|
+    /// | waiting | `Cancelled` | it never runs again, and its job is dropped at once |
+    /// | running | `Stopping` | this run finishes; no retry and no next slot follows |
+    /// | finished | `Finished` | none |
+    /// | not known | `Unknown` | none |
+    ///
+    /// # Errors
+    /// [`Error::Forked`].
+    pub fn cancel(&self, id: impl Into<TaskId>) -> Result<CancelOutcome, Error> {
+        let shared = self.checked()?;
+        let holder = shared.registry.lock().find(&id.into());
+        Ok(match holder {
+            Some(Holder::Live(task)) => shared.cancel(&task),
+            Some(Holder::Finished(_)) => CancelOutcome::Finished,
+            None => CancelOutcome::Unknown,
+        })
+    }
+
+    /// The live task of this id.
+    ///
+    /// # Errors
+    /// [`Error::Forked`].
+    pub fn get(&self, id: impl Into<TaskId>) -> Result<Option<TaskHandle>, Error> {
+        let shared = self.checked()?;
+        let holder = shared.registry.lock().find(&id.into());
+        Ok(match holder {
+            Some(Holder::Live(task)) => Some(shared.handle(task)),
+            _ => None,
+        })
+    }
+
+    /// What is known of the task of this id, live or finished.
+    ///
+    /// # Errors
+    /// [`Error::UnknownTask`], [`Error::Forked`].
+    pub fn info(&self, id: impl Into<TaskId>) -> Result<TaskInfo, Error> {
+        let id = id.into();
+        let shared = self.checked()?;
+        let holder = shared.registry.lock().find(&id);
+        match holder {
+            Some(Holder::Live(task)) => Ok(task.info()),
+            Some(Holder::Finished(info)) => Ok(info),
+            None => Err(Error::UnknownTask(id)),
+        }
+    }
+
+    /// What is known of all tasks in `state`, or of all.
+    ///
+    /// # Errors
+    /// [`Error::Forked`].
+    pub fn tasks(&self, state: Option<TaskState>) -> Result<Vec<TaskInfo>, Error> {
+        let registry = self.checked()?.registry.lock();
+        let finished: Vec<TaskInfo> = registry.finished().cloned().collect();
+        let mut live: Vec<TaskRef> = registry.live().cloned().collect();
+        drop(registry);
+        live.sort_by_key(|task| task.number);
+        let all = finished.into_iter().chain(live.iter().map(|task| task.info()));
+        Ok(all.filter(|info| state.is_none_or(|state| info.state == state)).collect())
+    }
+
+    /// Forgets a finished task, so that its id is free.
+    ///
+    /// # Errors
+    /// [`Error::UnknownTask`]; [`Error::TaskWaiting`] or [`Error::TaskRunning`] for a live task;
+    /// [`Error::Forked`].
+    pub fn forget(&self, id: impl Into<TaskId>) -> Result<(), Error> {
+        let id = id.into();
+        let mut registry = self.checked()?.registry.lock();
+        match registry.find(&id) {
+            Some(Holder::Finished(_)) => {
+                registry.forget(&id);
+                Ok(())
+            }
+            Some(Holder::Live(task)) if task.state.get() == TaskState::Running => {
+                Err(Error::TaskRunning(id))
+            }
+            Some(Holder::Live(_)) => Err(Error::TaskWaiting(id)),
+            None => Err(Error::UnknownTask(id)),
+        }
+    }
+
+    /// How many worker threads it has.
+    #[must_use]
+    pub fn workers(&self) -> usize {
+        self.shared().workers
+    }
+
+    /// What its threads are called.
+    #[must_use]
+    pub fn name(&self) -> &str {
+        &self.shared().name
+    }
+
+    /// The time on the scheduler's clock.
+    #[must_use]
+    pub fn now(&self) -> Timestamp {
+        self.shared().clock.now()
+    }
+
+    /// When the earliest waiting task is due.
+    ///
+    /// # Errors
+    /// [`Error::Forked`].
+    pub fn next_due(&self) -> Result<Option<Timestamp>, Error> {
+        Ok(self.checked()?.queue.lock().head_due())
+    }
+
+    /// Says that the clock was moved, for clocks that do not say so themselves.
+    ///
+    /// # Errors
+    /// [`Error::Forked`].
+    pub fn wake(&self) -> Result<(), Error> {
+        crate::clock::Driven::moved(&**self.checked()?);
+        Ok(())
+    }
+
+    /// Waits until nothing runs and nothing is due, and the listeners have been told of it all;
+    /// `false` if `timeout` came first.
+    ///
+    /// # Errors
+    /// [`Error::InsideJob`] from a job, listener or callback; [`Error::Forked`].
+    pub fn wait_idle(&self, timeout: Option<Duration>) -> Result<bool, Error> {
+        let deadline = deadline(timeout);
+        let signal = Arc::new(Signal::default());
+        let waker = Arc::clone(&signal);
+        let Some(key) = self.when_idle(move || waker.give())? else { return Ok(true) };
+        let idle = signal.wait(deadline);
+        if !idle {
+            self.forget_waker(key);
+        }
+        Ok(idle)
+    }
+
+    /// Has `waker` called once when nothing runs and nothing is due; `None` if that is now.
+    ///
+    /// # Errors
+    /// As [`Scheduler::wait_idle`].
+    pub fn when_idle(
+        &self,
+        waker: impl FnOnce() + Send + 'static,
+    ) -> Result<Option<WakerKey>, Error> {
+        let shared = self.checked()?;
+        if inside() {
+            return Err(Error::InsideJob("wait_idle"));
+        }
+        let key = shared.queue.when_quiet(shared.clock.now(), false, Box::new(waker));
+        Ok(key.ok().map(WakerKey))
+    }
+
+    /// Has `waker` called once when the scheduler was shut down and its last job has ended;
+    /// `None` if that was before.
+    ///
+    /// # Errors
+    /// [`Error::Forked`].
+    pub fn when_ended(
+        &self,
+        waker: impl FnOnce() + Send + 'static,
+    ) -> Result<Option<WakerKey>, Error> {
+        Ok(self.checked()?.queue.when_exited(Box::new(waker)).map(WakerKey))
+    }
+
+    /// Takes a waker back that was not called yet.
+    pub fn forget_waker(&self, key: WakerKey) {
+        if let Ok(shared) = self.checked() {
+            shared.queue.forget_waker(key.0);
+        }
+    }
+
+    /// The scheduler's numbers.
+    ///
+    /// # Errors
+    /// [`Error::Forked`].
+    pub fn stats(&self) -> Result<Stats, Error> {
+        let shared = self.checked()?;
+        let (waiting, running) = shared.queue.load();
+        Ok(shared.counts.stats(shared.workers, waiting, running))
+    }
+
+    /// Has `listener` told of events of these kinds, from now on.
+    ///
+    /// # Errors
+    /// [`Error::SpawnWorker`] if a listener for DUE needs a thread that the system does not give;
+    /// [`Error::Forked`].
+    pub fn add_listener(
+        &self,
+        listener: impl Listener,
+        kinds: &[EventKind],
+    ) -> Result<ListenerId, Error> {
+        let shared = self.checked()?;
+        // Where nobody but the mover moves the clock, the mover sends DUE.
+        if kinds.contains(&EventKind::Due) && shared.queue.moves_by_itself() {
+            self.owner.threads.start_announcer(shared)?;
+        }
+        Ok(shared.listeners.add(Arc::new(listener), kinds))
+    }
+
+    /// Removes a listener; `false` if it was removed before.
+    ///
+    /// # Errors
+    /// [`Error::Forked`].
+    pub fn remove_listener(&self, id: ListenerId) -> Result<bool, Error> {
+        Ok(self.checked()?.listeners.remove(id))
+    }
+
+    /// Shuts down and waits for the running jobs to end. See [`Scheduler::shutdown_with`].
+    ///
+    /// # Errors
+    /// [`Error::Forked`].
+    pub fn shutdown(&self) -> Result<bool, Error> {
+        self.shutdown_with(Shutdown::wait())
+    }
+
+    /// Refuses new tasks, tells running jobs to stop and cancels waiting tasks. Says whether all
+    /// jobs have ended. From a job, listener or callback it never waits. May be called again.
+    ///
+    /// # Errors
+    /// [`Error::Forked`].
+    pub fn shutdown_with(&self, how: Shutdown) -> Result<bool, Error> {
+        let deadline = deadline(how.timeout);
+        self.close(how.drain)?;
+        let signal = Arc::new(Signal::default());
+        let waker = Arc::clone(&signal);
+        let Some(key) = self.when_ended(move || waker.give())? else {
+            self.join();
+            return Ok(true);
+        };
+        let ended = how.wait && !inside() && signal.wait(deadline);
+        if ended {
+            self.join();
+        } else {
+            self.forget_waker(key);
+        }
+        Ok(ended)
+    }
+
+    /// The part of a shutdown that does not wait.
+    ///
+    /// # Errors
+    /// [`Error::Forked`].
+    pub fn close(&self, drain: bool) -> Result<(), Error> {
+        close(self.checked()?, drain);
+        Ok(())
+    }
+
+    /// Waits for threads whose last job has ended, as [`Scheduler::when_ended`] told.
+    pub fn join(&self) {
+        if !inside() {
+            self.owner.threads.join();
+        }
+    }
+
+    /// A reference that does not keep the scheduler open.
+    #[must_use]
+    pub fn downgrade(&self) -> WeakScheduler {
+        WeakScheduler(Arc::downgrade(&self.owner))
+    }
+
+    /// Whether this is the process in which it was made, and not a fork of it.
+    ///
+    /// # Errors
+    /// [`Error::Forked`].
+    pub fn check_process(&self) -> Result<(), Error> {
+        self.checked().map(drop)
+    }
+
+    /// Whether it was shut down and its last job has ended.
+    #[must_use]
+    pub fn has_ended(&self) -> bool {
+        self.is_closed() && self.shared().queue.is_deserted()
+    }
+
+    /// Whether it was shut down.
+    #[must_use]
+    pub fn is_closed(&self) -> bool {
+        self.checked().is_ok_and(|shared| shared.registry.lock().is_closed())
+    }
+
+    /// Removes all listeners.
+    #[doc(hidden)]
+    pub fn clear_listeners(&self) {
+        self.shared().listeners.clear();
+    }
+
+    /// Shows every user value that only the scheduler owns (waiting jobs, rules, listeners,
+    /// watchers, the clock), for a garbage collector that has to see them. `show` must only look.
+    #[doc(hidden)]
+    pub fn visit(&self, show: &mut dyn FnMut(&dyn Any)) {
+        if let Ok(shared) = self.checked() {
+            shared.visit(show);
+        }
+    }
+}
+
+/// A reference to a scheduler that does not keep it open.
+#[derive(Clone)]
+pub struct WeakScheduler(Weak<Owner>);
+
+impl WeakScheduler {
+    /// The scheduler, if somebody still has it.
+    #[must_use]
+    pub fn upgrade(&self) -> Option<Scheduler> {
+        self.0.upgrade().map(|owner| Scheduler { owner })
+    }
+}
+
+/// Names a waker for [`Scheduler::forget_waker`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct WakerKey(u64);
+
+impl Default for Scheduler {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+/// Enters tasks into the registry, all or none; gives their records, and the waiting tasks that
+/// they replaced, whose cancel is to be completed.
+fn admit(
+    shared: &Shared,
+    tasks: Vec<Task>,
+    replace: bool,
+) -> Result<(Vec<TaskRef>, Vec<TaskRef>), Error> {
+    let mut registry = shared.registry.lock();
+    if registry.is_closed() {
+        return Err(Error::SchedulerClosed);
+    }
+    let mut ids = HashSet::new();
+    for id in tasks.iter().filter_map(|task| task.id.as_ref()) {
+        if !ids.insert(id) {
+            return Err(Error::DuplicateTask(id.clone()));
+        }
+        match registry.find(id) {
+            Some(_) if !replace => return Err(Error::DuplicateTask(id.clone())),
+            Some(Holder::Live(task)) if task.state.get() == TaskState::Running => {
+                return Err(Error::TaskRunning(id.clone()));
+            }
+            _ => {}
+        }
+    }
+    drop(ids);
+    let mut replaced = Vec::new();
+    let records = tasks.into_iter().map(|task| {
+        if let Some(id) = &task.id {
+            replaced.extend(vacate(shared, &mut registry, id));
+        }
+        record(&mut registry, task)
+    });
+    let records = records.collect();
+    Ok((records, replaced))
+}
+
+fn record(registry: &mut Registry, task: Task) -> TaskRef {
+    let Task { id, due, job, priority, mut plan, label } = task;
+    if let Some(plan) = &mut plan {
+        plan.slot = due;
+    }
+    let number = registry.next_number();
+    let work = Work { job, plan };
+    let record = TaskRef::new(Record::new(number, id.clone(), due, priority, work, label));
+    registry.insert(id.as_ref(), &record);
+    record
+}
+
+/// Frees an id whose holder does not run; gives the holder if its cancel is to be completed.
+fn vacate(shared: &Shared, registry: &mut Registry, id: &TaskId) -> Option<TaskRef> {
+    match registry.find(id)? {
+        Holder::Finished(_) => {
+            registry.forget(id);
+            None
+        }
+        Holder::Live(task) => {
+            let recalled = shared.queue.recall(&task);
+            registry.remove(id, &task);
+            (recalled == CancelMove::Cancelled).then_some(task)
+        }
+    }
+}
+
+/// Refuses new tasks, cancels the waiting ones and tells the running ones to stop.
+fn close(shared: &Shared, drain: bool) {
+    let live = shared.registry.lock().close();
+    shared.queue.set_phase(if drain { Phase::Draining } else { Phase::Closed });
+    let drains = shared.queue.phase() == Phase::Draining;
+    let now = shared.clock.now();
+    for task in live {
+        let runs_first = drains && task.state.is_waiting() && task.due() <= now;
+        if !runs_first {
+            let _: CancelOutcome = shared.cancel(&task);
+        }
+    }
+}

@@ -1,0 +1,211 @@
+//! What all threads of one scheduler share. Invariant: locks are taken in the order registry,
+//! queue, record, and each is let go before anything of a user is run, dropped or waited for.
+
+use std::any::Any;
+use std::sync::{Arc, Weak};
+use std::time::Duration;
+
+use crate::clock::{Driven, Timestamp, Waker};
+use crate::error::Error;
+use crate::event::{Event, EventKind, Listeners};
+use crate::handle::TaskHandle;
+use crate::job::contain;
+use crate::queue::{Added, Owed, TaskQueue};
+use crate::reading::Reading;
+use crate::record::{Ended, TaskRef, Work};
+use crate::registry::Registry;
+use crate::run::{Host, tell};
+use crate::state::{CancelMove, CancelOutcome};
+use crate::stats::Counts;
+use crate::sync::{Generation, SmallMutex};
+
+pub(crate) struct Shared {
+    pub(crate) me: Weak<Shared>,
+    pub(crate) name: String,
+    pub(crate) workers: usize,
+    pub(crate) clock: Reading,
+    pub(crate) queue: TaskQueue,
+    pub(crate) registry: SmallMutex<Registry>,
+    pub(crate) listeners: Listeners,
+    pub(crate) counts: Counts,
+    pub(crate) made_in: Generation,
+}
+
+impl Shared {
+    pub(crate) fn handle(&self, record: TaskRef) -> TaskHandle {
+        TaskHandle { record, host: self.host(), made_in: self.made_in }
+    }
+
+    pub(crate) fn host(&self) -> Weak<dyn Host> {
+        self.me.clone() // coerced
+    }
+
+    pub(crate) fn check_process(&self) -> Result<(), Error> {
+        if self.made_in == Generation::current() { Ok(()) } else { Err(Error::Forked) }
+    }
+
+    /// The time for a change of the queue; any time where the queue does not ask.
+    pub(crate) fn queue_time(&self) -> Timestamp {
+        if self.queue.needs_now() { self.clock.now() } else { Timestamp::MIN }
+    }
+
+    /// Brings a task that is TELLING into the queue: a new one, a retry or a next slot.
+    pub(crate) fn bring(&self, task: TaskRef) {
+        let announced = self.announce_if_due(&task);
+        if self.queue.add(task.clone(), announced, self.queue_time()) != Added::Waiting {
+            self.complete_cancel(&task);
+        }
+    }
+
+    /// Sends DUE for a task on its way into the queue if its time has come already.
+    pub(crate) fn announce_if_due(&self, task: &TaskRef) -> bool {
+        let announced = self.listeners.wants(EventKind::Due) && task.due() <= self.clock.now();
+        if announced {
+            self.emit_next(EventKind::Due, task);
+        }
+        announced
+    }
+
+    /// Sends DUE for every task in the queue whose time has come.
+    pub(crate) fn announce_due(&self, now: Timestamp) {
+        if !self.listeners.wants(EventKind::Due) {
+            return;
+        }
+        while let Some(entry) = self.queue.take_unannounced(now) {
+            self.emit_next(EventKind::Due, &entry.task);
+            self.queue.put_announced(entry, self.queue_time());
+        }
+    }
+
+    /// Tells of a task's next run.
+    pub(crate) fn emit_next(&self, kind: EventKind, task: &TaskRef) {
+        self.listeners.emit(kind, || {
+            let (run, attempt) = task.outlook();
+            Event { run, attempt, ..self.event(kind, task) }
+        });
+    }
+
+    /// An event without the fields that only some kinds have.
+    pub(crate) fn event(&self, kind: EventKind, task: &TaskRef) -> Event {
+        Event {
+            kind,
+            task_id: task.id(),
+            time: self.clock.now(),
+            due: task.due(),
+            run: 0,
+            attempt: 1,
+            lateness: None,
+            duration: None,
+            error: None,
+            next_due: None,
+            missed: None,
+        }
+    }
+
+    /// What remains to be done once a task that was not running is cancelled.
+    pub(crate) fn complete_cancel(&self, task: &TaskRef) {
+        let outlook = task.outlook();
+        drop_contained(task.take_work());
+        self.finish(task, Ended::Cancelled, Ended::Cancelled, |_| {
+            let (run, attempt) = outlook;
+            self.listeners.emit(EventKind::Cancelled, || Event {
+                run,
+                attempt,
+                ..self.event(EventKind::Cancelled, task)
+            });
+        });
+    }
+
+    /// Ends a task: state and outcome, then the registry, then the listeners, then whoever waits.
+    /// In this order a listener can ask for the result, and who waited finds the listeners told.
+    pub(crate) fn finish(
+        &self,
+        task: &TaskRef,
+        as_it_ran: Ended,
+        if_stopped: Ended,
+        tell_listeners: impl FnOnce(&Ended),
+    ) {
+        let ended = task.end(as_it_ran, if_stopped);
+        self.counts.ended(ended.state());
+        self.registry.lock().finish(task, task.info());
+        tell_listeners(&ended);
+        for (_, watcher) in task.take_watchers() {
+            drop(tell(|| contain(|| watcher.ended(task))));
+        }
+    }
+
+    pub(crate) fn cancel(&self, task: &TaskRef) -> CancelOutcome {
+        match self.queue.cancel(task) {
+            CancelMove::Cancelled => {
+                self.complete_taken(task);
+                CancelOutcome::Cancelled
+            }
+            CancelMove::Recalled => CancelOutcome::Cancelled,
+            CancelMove::Stopping => CancelOutcome::Stopping,
+            CancelMove::Finished => CancelOutcome::Finished,
+        }
+    }
+
+    /// Completes the cancel of a task that was taken out of the queue.
+    pub(crate) fn complete_taken(&self, task: &TaskRef) {
+        self.complete_cancel(task);
+        self.queue.settle(self.clock.now(), &mut Owed { telling: true, ..Owed::default() });
+    }
+
+    /// Shows every user value that only the scheduler owns. `show` only looks: locks are held.
+    pub(crate) fn visit(&self, show: &mut dyn FnMut(&dyn Any)) {
+        for task in self.registry.lock().live() {
+            task.visit(show);
+        }
+        self.listeners.visit(show);
+        if let Some(clock) = self.clock.clock() {
+            show(clock);
+        }
+    }
+}
+
+/// Drops a job and its rules, whose own `Drop` may panic.
+pub(crate) fn drop_contained(work: Option<Work>) {
+    drop(contain(|| drop(work)));
+}
+
+impl Host for Shared {
+    fn sleep(&self, task: &TaskRef, duration: Duration) {
+        let deadline = self.clock.now() + duration;
+        self.queue.nap(task, deadline, &|| self.clock.now());
+    }
+
+    fn now(&self) -> Timestamp {
+        self.clock.now()
+    }
+
+    fn cancel(&self, task: &TaskRef) -> CancelOutcome {
+        Self::cancel(self, task)
+    }
+}
+
+impl Driven for Shared {
+    fn quiet(&self, waker: Waker) -> Result<Option<Timestamp>, u64> {
+        match self.queue.when_quiet(self.clock.now(), true, waker) {
+            Ok(key) => Err(key),
+            Err((_, next)) => Ok(next),
+        }
+    }
+
+    fn forget_waker(&self, key: u64) {
+        self.queue.forget_waker(key);
+    }
+
+    fn moved(&self) {
+        let now = self.clock.now();
+        self.announce_due(now);
+        self.queue.moved(now);
+    }
+}
+
+impl Shared {
+    pub(crate) fn as_driven(self: &Arc<Self>) -> Weak<dyn Driven> {
+        let weak: Weak<Self> = Arc::downgrade(self);
+        weak
+    }
+}

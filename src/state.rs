@@ -1,0 +1,228 @@
+//! A task's state. Invariant: one atomic field, changed only by the moves below; of any two moves
+//! out of one state exactly one wins.
+//!
+//! ```text
+//!  (new) ── TELLING ──enter()──▶ WAITING ──try_start()──▶ RUNNING ──end()──▶ DONE, FAILED
+//!             │  ▲                  │                       │ │
+//!             │  └───try_tell()─────┼───────────────────────┘ │ try_cancel()
+//!             │ try_cancel()        │ try_cancel()            ▼
+//!             ▼                     ▼                       STOPPING ──end()──▶ DONE, FAILED,
+//!          RECALLED ──end()──▶  CANCELLED                                       CANCELLED
+//! ```
+//!
+//! Two states are seen only here. TELLING: the task is on its way into the queue, and the thread
+//! that brings it is telling the listeners what happened so far. It counts as WAITING. RECALLED:
+//! it was cancelled meanwhile, and that same thread completes the cancel, so that the listeners
+//! hear of it after what they are being told. It counts as CANCELLED.
+
+use crate::sync::{AtomicU8, Ordering};
+
+/// Where a task is in its life.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum TaskState {
+    /// It waits for its due time, the first or a later one, or for a free worker.
+    Waiting,
+    /// A worker runs its job.
+    Running,
+    /// It ended, and its last run succeeded.
+    Done,
+    /// It ended, and its last run failed.
+    Failed,
+    /// It was cancelled.
+    Cancelled,
+}
+
+impl TaskState {
+    /// Whether no run can follow.
+    #[must_use]
+    pub fn is_end(self) -> bool {
+        matches!(self, Self::Done | Self::Failed | Self::Cancelled)
+    }
+}
+
+/// What a cancel found.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum CancelOutcome {
+    /// The task was waiting; it will never run again.
+    Cancelled,
+    /// The task is running; this run finishes, and neither a retry nor a next slot follows.
+    Stopping,
+    /// The task had ended before.
+    Finished,
+    /// No such task is known.
+    Unknown,
+}
+
+/// What `try_cancel` moved.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[must_use]
+pub(crate) enum CancelMove {
+    /// WAITING → CANCELLED: the caller completes the cancel.
+    Cancelled,
+    /// TELLING → RECALLED: the telling thread completes it.
+    Recalled,
+    /// RUNNING → STOPPING, or already there.
+    Stopping,
+    /// Nothing: the task had ended.
+    Finished,
+}
+
+const TELLING: u8 = 0;
+const WAITING: u8 = 1;
+const RUNNING: u8 = 2;
+const STOPPING: u8 = 3;
+const RECALLED: u8 = 4;
+const DONE: u8 = 5;
+const FAILED: u8 = 6;
+const CANCELLED: u8 = 7;
+
+/// The field and its moves.
+#[derive(Debug)]
+pub(crate) struct StateCell(AtomicU8);
+
+impl StateCell {
+    /// A new task is TELLING.
+    pub(crate) const fn new() -> Self {
+        Self(AtomicU8::new(TELLING))
+    }
+
+    // AcqRel on success: who wins a move sees all that the last mover wrote before it. The data
+    // that the moves hand over are behind locks as well; this keeps readers of `get` honest.
+    fn move_from(&self, from: u8, to: u8) -> Result<u8, u8> {
+        self.0.compare_exchange(from, to, Ordering::AcqRel, Ordering::Acquire)
+    }
+
+    /// TELLING → WAITING; `false` if it was recalled. Made under the queue's lock.
+    #[must_use]
+    pub(crate) fn enter(&self) -> bool {
+        self.move_from(TELLING, WAITING).is_ok()
+    }
+
+    /// WAITING → RUNNING; `false` if it was cancelled. Made under the queue's lock.
+    #[must_use]
+    pub(crate) fn try_start(&self) -> bool {
+        self.move_from(WAITING, RUNNING).is_ok()
+    }
+
+    /// RUNNING → TELLING, because another run follows; `false` if it was told to stop.
+    #[must_use]
+    pub(crate) fn try_tell(&self) -> bool {
+        self.move_from(RUNNING, TELLING).is_ok()
+    }
+
+    /// Out of WAITING, TELLING or RUNNING. The first is made under the queue's lock, so that the
+    /// heap's count of tombstones is exact.
+    pub(crate) fn try_cancel(&self) -> CancelMove {
+        let mut seen = self.0.load(Ordering::Acquire);
+        loop {
+            let (to, done) = match seen {
+                WAITING => (CANCELLED, CancelMove::Cancelled),
+                TELLING => (RECALLED, CancelMove::Recalled),
+                RUNNING => (STOPPING, CancelMove::Stopping),
+                STOPPING => return CancelMove::Stopping,
+                _ => return CancelMove::Finished,
+            };
+            match self.move_from(seen, to) {
+                Ok(_) => return done,
+                Err(now) => seen = now,
+            }
+        }
+    }
+
+    /// Out of WAITING or TELLING, but not out of RUNNING.
+    pub(crate) fn try_recall(&self) -> CancelMove {
+        if self.move_from(WAITING, CANCELLED).is_ok() {
+            CancelMove::Cancelled
+        } else if self.move_from(TELLING, RECALLED).is_ok() {
+            CancelMove::Recalled
+        } else if self.get().is_end() {
+            CancelMove::Finished
+        } else {
+            CancelMove::Stopping
+        }
+    }
+
+    /// Ends the task: as `as_it_ran` if nobody told it to stop, else as `if_stopped`. Only the
+    /// thread that holds the task in RUNNING, STOPPING or RECALLED makes this move, so the only
+    /// rival is a cancel. Says whether it was told to stop.
+    pub(crate) fn end(&self, as_it_ran: TaskState, if_stopped: TaskState) -> bool {
+        let stopped = self.move_from(RUNNING, encode(as_it_ran)).is_err();
+        if stopped {
+            self.0.store(encode(if_stopped), Ordering::Release);
+        }
+        stopped
+    }
+
+    /// The state that everybody sees.
+    pub(crate) fn get(&self) -> TaskState {
+        match self.0.load(Ordering::Acquire) {
+            TELLING | WAITING => TaskState::Waiting,
+            RUNNING | STOPPING => TaskState::Running,
+            DONE => TaskState::Done,
+            FAILED => TaskState::Failed,
+            _ => TaskState::Cancelled,
+        }
+    }
+
+    /// Whether the task's entry in the heap still means something.
+    pub(crate) fn is_waiting(&self) -> bool {
+        self.0.load(Ordering::Acquire) == WAITING
+    }
+
+    /// Whether the run that goes on was told to stop.
+    pub(crate) fn is_stopping(&self) -> bool {
+        self.0.load(Ordering::Acquire) == STOPPING
+    }
+}
+
+fn encode(state: TaskState) -> u8 {
+    match state {
+        TaskState::Waiting => WAITING,
+        TaskState::Running => RUNNING,
+        TaskState::Done => DONE,
+        TaskState::Failed => FAILED,
+        TaskState::Cancelled => CANCELLED,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn waiting() -> StateCell {
+        let cell = StateCell::new();
+        assert!(cell.enter());
+        cell
+    }
+
+    #[test]
+    fn a_start_and_a_cancel_exclude_each_other() {
+        let cell = waiting();
+        assert!(cell.try_start());
+        assert!(!cell.try_start());
+        assert_eq!(cell.try_cancel(), CancelMove::Stopping);
+        let cell = waiting();
+        assert_eq!(cell.try_cancel(), CancelMove::Cancelled);
+        assert!(!cell.try_start());
+        assert_eq!(cell.try_cancel(), CancelMove::Finished);
+    }
+
+    #[test]
+    fn a_task_cancelled_while_it_is_told_never_enters() {
+        let cell = StateCell::new();
+        assert_eq!(cell.try_cancel(), CancelMove::Recalled);
+        assert_eq!(cell.get(), TaskState::Cancelled);
+        assert!(!cell.enter());
+    }
+
+    #[test]
+    fn a_stopped_run_ends_as_stopped_and_is_not_queued_again() {
+        let cell = waiting();
+        assert!(cell.try_start());
+        assert_eq!(cell.try_cancel(), CancelMove::Stopping);
+        assert!(cell.is_stopping());
+        assert!(!cell.try_tell());
+        assert!(cell.end(TaskState::Done, TaskState::Cancelled));
+        assert_eq!(cell.get(), TaskState::Cancelled);
+    }
+}

@@ -1,0 +1,112 @@
+//! A task as its maker describes it. Invariant: a description is scheduled once, by value.
+
+use std::any::Any;
+use std::fmt;
+use std::sync::Arc;
+
+use crate::clock::Timestamp;
+use crate::error::Error;
+use crate::id::TaskId;
+use crate::job::{IntoJob, Job};
+use crate::plan::Plan;
+use crate::record::Label;
+use crate::recurrence::{OneTime, Recurrence};
+use crate::retry::RetryPolicy;
+
+/// What to run, when, and by which rules. [`Scheduler::schedule`](crate::Scheduler::schedule)
+/// takes it.
+///
+/// ```
+/// use duetime::{FixedRate, Scheduler, Task, Timestamp, retry};
+/// use std::time::Duration;
+/// let scheduler = Scheduler::new();
+/// let backup = Task::new(scheduler.now(), || Ok::<_, std::io::Error>("saved"))
+///     .id("backup")
+///     .recurrence(FixedRate::new(Duration::from_secs(600)))
+///     .retry(retry::FixedDelay::new(3, Duration::from_secs(5)))
+///     .max_runs(2);
+/// scheduler.schedule(backup)?;
+/// # Ok::<_, duetime::Error>(())
+/// ```
+#[must_use = "a task does nothing until it is scheduled"]
+pub struct Task {
+    pub(crate) id: Option<TaskId>,
+    pub(crate) due: Timestamp,
+    pub(crate) job: Box<dyn Job>,
+    pub(crate) priority: i32,
+    /// Made with the first rule. A plain one-off task has none.
+    pub(crate) plan: Option<Box<Plan>>,
+    pub(crate) label: Option<Label>,
+}
+
+impl Task {
+    /// A task that is due once, at `due`. A `due` in the past is legal: it runs at once.
+    pub fn new<Kind>(due: Timestamp, job: impl IntoJob<Kind>) -> Self {
+        Self { id: None, due, job: job.into_job(), priority: 0, plan: None, label: None }
+    }
+
+    /// The same as [`Task::new`], for a call that says that there is no other run.
+    pub fn once<Kind>(due: Timestamp, job: impl IntoJob<Kind>) -> Self {
+        Self::new(due, job)
+    }
+
+    /// The id, instead of one that the scheduler makes.
+    pub fn id(mut self, id: impl Into<TaskId>) -> Self {
+        self.id = Some(id.into());
+        self
+    }
+
+    /// Among tasks due at the same time the one of higher priority starts first. 0 otherwise.
+    pub fn priority(mut self, priority: i32) -> Self {
+        self.priority = priority;
+        self
+    }
+
+    /// When the task runs again.
+    pub fn recurrence(mut self, recurrence: impl Recurrence) -> Self {
+        // A one-off with or without saying so is the same task.
+        if !(&recurrence as &dyn Any).is::<OneTime>() {
+            self.plan().recurrence = Some(Box::new(recurrence));
+        }
+        self
+    }
+
+    /// Whether a failed attempt is made again.
+    pub fn retry(mut self, retry: impl RetryPolicy) -> Self {
+        self.plan().retry = Some(Box::new(retry));
+        self
+    }
+
+    /// How many runs there may be at most, retries included.
+    pub fn max_runs(mut self, max_runs: u64) -> Self {
+        self.plan().max_runs = Some(max_runs);
+        self
+    }
+
+    /// No run is due after `until`.
+    pub fn until(mut self, until: Timestamp) -> Self {
+        self.plan().until = Some(until);
+        self
+    }
+
+    /// Anything that is to be found again by [`TaskHandle::label`](crate::TaskHandle::label).
+    pub fn label(mut self, label: impl Any + Send + Sync) -> Self {
+        self.label = Some(Arc::new(label));
+        self
+    }
+
+    fn plan(&mut self) -> &mut Plan {
+        self.plan.get_or_insert_default()
+    }
+
+    pub(crate) fn check(&self) -> Result<(), Error> {
+        self.plan.as_ref().map_or(Ok(()), |plan| plan.check(self.due))
+    }
+}
+
+impl fmt::Debug for Task {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Task").field("id", &self.id).field("due", &self.due).finish_non_exhaustive()
+    }
+}
+

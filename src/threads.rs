@@ -1,0 +1,91 @@
+//! The threads of a scheduler. Invariant: all are started together, with the first task; what
+//! cannot be started is tried again with the next one.
+
+use std::sync::Arc;
+use std::thread::{Builder, JoinHandle};
+
+use crate::error::Error;
+use crate::queue::Phase;
+use crate::shared::Shared;
+use crate::sync::{AtomicBool, Ordering, SmallMutex};
+use crate::worker::{self, Surroundings};
+
+pub(crate) struct Threads {
+    surroundings: Arc<dyn Surroundings>,
+    /// Whether all workers run. Set once; Acquire and Release order it after their start.
+    complete: AtomicBool,
+    started: SmallMutex<Started>,
+}
+
+#[derive(Default)]
+struct Started {
+    workers: Vec<JoinHandle<()>>,
+    announcer: Option<JoinHandle<()>>,
+}
+
+impl Threads {
+    pub(crate) fn new(surroundings: Arc<dyn Surroundings>) -> Self {
+        Self { surroundings, complete: AtomicBool::new(false), started: SmallMutex::default() }
+    }
+
+    /// Starts the workers that do not run yet.
+    pub(crate) fn start(&self, shared: &Arc<Shared>) -> Result<(), Error> {
+        if self.complete.load(Ordering::Acquire) {
+            return Ok(());
+        }
+        let mut started = self.started.lock();
+        while started.workers.len() < shared.workers {
+            let handle = self.spawn(shared, started.workers.len())?;
+            started.workers.push(handle);
+        }
+        self.complete.store(true, Ordering::Release);
+        Ok(())
+    }
+
+    fn spawn(&self, shared: &Arc<Shared>, worker: usize) -> Result<JoinHandle<()>, Error> {
+        let name = format!("{}-{worker}", shared.name);
+        let (shared, surroundings) = (Arc::clone(shared), Arc::clone(&self.surroundings));
+        // Counted before it starts: a shutdown in between must wait for it.
+        if !shared.queue.enlist() {
+            return Err(Error::SchedulerClosed);
+        }
+        let queue_owner = Arc::clone(&shared);
+        Builder::new()
+            .name(name)
+            .spawn(move || worker::live(&shared, worker, &*surroundings))
+            .map_err(|cause| {
+                queue_owner.queue.delist();
+                Error::SpawnWorker(cause)
+            })
+    }
+
+    /// Starts the thread that sends DUE while all workers are busy, if it does not run yet.
+    pub(crate) fn start_announcer(&self, shared: &Arc<Shared>) -> Result<(), Error> {
+        let mut started = self.started.lock();
+        if started.announcer.is_some() || shared.queue.phase() == Phase::Closed {
+            return Ok(());
+        }
+        let name = format!("{}-due", shared.name);
+        let shared = Arc::clone(shared);
+        let handle = Builder::new()
+            .name(name)
+            .spawn(move || {
+                while shared.queue.sleep_announcer(&|| shared.clock.now()) {
+                    shared.announce_due(shared.clock.now());
+                }
+            })
+            .map_err(Error::SpawnWorker)?;
+        started.announcer = Some(handle);
+        Ok(())
+    }
+
+    /// Waits for the threads to be gone. Only after the queue said that the workers ended, and
+    /// not from one of them.
+    pub(crate) fn join(&self) {
+        let started = std::mem::take(&mut *self.started.lock());
+        for handle in started.workers.into_iter().chain(started.announcer) {
+            // A worker that panicked has said so already.
+            drop(handle.join());
+        }
+    }
+}

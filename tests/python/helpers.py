@@ -1,0 +1,151 @@
+"""What the tests share: gates instead of sleeps, a log of events, threads seen from the OS."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import textwrap
+import threading
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+# How long a test waits for what must happen. Never part of what a test claims.
+WATCHDOG = 30.0
+PRIVATE = "world-"
+
+YEAR = 365.25 * 86_400
+
+
+class Gate:
+    """A job that says that it has started, and ends when it is told to."""
+
+    def __init__(self, answer: Any = "through") -> None:
+        self.answer = answer
+        self._started = threading.Semaphore(0)
+        self._opened = threading.Event()
+
+    def __call__(self, *_args: Any) -> Any:
+        self._started.release()
+        assert self._opened.wait(WATCHDOG), "nobody opened the gate"
+        if isinstance(self.answer, BaseException):
+            raise self.answer
+        return self.answer
+
+    def entered(self) -> None:
+        assert self._started.acquire(timeout=WATCHDOG), "the gate was never reached"
+
+    def open(self) -> None:
+        self._opened.set()
+
+
+class Log:
+    """A listener that keeps what it heard. The harness's own tasks are left out."""
+
+    def __init__(self) -> None:
+        self.events: list[Any] = []
+
+    def __call__(self, event: Any) -> None:
+        if not str(event.task_id).startswith(PRIVATE):
+            self.events.append(event)
+
+    def lines(self, *kinds: str) -> list[str]:
+        return [
+            f"{event.kind.name} {event.task_id}"
+            for event in self.events
+            if not kinds or event.kind.name in kinds
+        ]
+
+    def kinds(self, task_id: Any) -> list[str]:
+        return [event.kind.name for event in self.events if event.task_id == task_id]
+
+    def of(self, kind: str, task_id: Any = None) -> list[Any]:
+        return [
+            event
+            for event in self.events
+            if event.kind.name == kind and task_id in (None, event.task_id)
+        ]
+
+
+class CellClock:
+    """A clock of our own: a callable over a cell that a test, or a job, moves."""
+
+    def __init__(self, start: float = 0.0) -> None:
+        self.seconds = start
+
+    def __call__(self) -> float:
+        return self.seconds
+
+
+class Thread(threading.Thread):
+    """A thread whose answer, or error, `outcome` hands over."""
+
+    def __init__(self, work: Callable[..., Any], *args: Any) -> None:
+        super().__init__(daemon=True)
+        self._work, self._args = work, args
+        self._value: Any = None
+        self._error: BaseException | None = None
+        self.start()
+
+    def run(self) -> None:
+        try:
+            self._value = self._work(*self._args)
+        except BaseException as error:
+            self._error = error
+
+    def outcome(self) -> Any:
+        self.join(WATCHDOG)
+        assert not self.is_alive(), "the thread hangs"
+        if self._error is not None:
+            raise self._error
+        return self._value
+
+
+def ns(seconds: float) -> int:
+    return round(seconds * 1_000_000_000)
+
+
+def run_python(
+    code: str, *, timeout: float = WATCHDOG, options: tuple[str, ...] = ()
+) -> subprocess.CompletedProcess[str]:
+    """Runs `code` in a fresh interpreter."""
+    return subprocess.run(
+        [sys.executable, *options, "-c", textwrap.dedent(code)],
+        capture_output=True,
+        text=True,
+        timeout=timeout,
+        check=False,
+        stdin=subprocess.DEVNULL,
+    )
+
+
+def clean_run(code: str, *, options: tuple[str, ...] = ()) -> str:
+    """Runs `code`; it must exit with 0 and an empty stderr. Returns what it printed."""
+    done = run_python(code, options=options)
+    assert done.stderr == ""
+    assert done.returncode == 0
+    return done.stdout
+
+
+def worker_tids(prefix: str = "duetime-") -> dict[int, str]:
+    """OS thread id -> OS thread name, of the live workers of this process (Linux)."""
+    found: dict[int, str] = {}
+    for entry in Path(f"/proc/{os.getpid()}/task").iterdir():
+        try:
+            name = (entry / "comm").read_text().strip()
+        except OSError:
+            continue
+        if name.startswith(prefix):
+            found[int(entry.name)] = name
+    return found
+
+
+def voluntary_switches(tids: Any) -> int:
+    """How often these threads have gone to sleep so far (Linux)."""
+    total = 0
+    for tid in tids:
+        for line in Path(f"/proc/{os.getpid()}/task/{tid}/status").read_text().splitlines():
+            if line.startswith("voluntary_ctxt_switches:"):
+                total += int(line.split()[1])
+    return total

@@ -1,0 +1,327 @@
+"""A scheduler on a manual clock against a plain model of it, in long random stories."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections import Counter
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import HealthCheck, settings
+from hypothesis import strategies as st
+from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
+
+sys.path.insert(0, str(Path(__file__).parent))
+
+from model import TICK, Entry, Model, Policy, Rule, Step
+
+import duetime
+from duetime import DuplicateTaskError, FixedDelay, FixedRate, Missed, OneTime, Task, retry
+
+WATCHDOG = 60.0
+NAMES: list[Any] = [*"abcdefgh", *range(8)]
+TOLD = ("STARTED", "COMPLETED", "FAILED", "CANCELLED")
+
+names = st.sampled_from([None, *NAMES])
+delays = st.integers(0, 60)
+ends = st.sampled_from(["ok", "ok", "ok", "false", "raise"])
+policies = st.one_of(
+    st.just(Policy()),
+    st.builds(Policy, st.integers(0, 4), st.integers(1, 30)),
+    st.builds(Policy, st.integers(0, 6), st.integers(1, 4), st.integers(4, 20)),
+)
+stops = st.sampled_from([False] * 9 + [True])
+
+
+def scripts(longest: int) -> st.SearchStrategy[list[Step]]:
+    """What a job does in its runs, over and over."""
+    return st.lists(st.builds(Step, ends, st.integers(0, longest), stops), min_size=1, max_size=5)
+
+
+def ticks(seconds: float | None) -> float | None:
+    return None if seconds is None else seconds / TICK
+
+
+class Story(RuleBasedStateMachine):
+    """Each rule does one thing to both, each invariant compares them."""
+
+    @initialize(history=st.sampled_from([0, 1, 3, 1000, 1000, 1000]))
+    def begin(self, history: int) -> None:
+        self.model = Model(history)
+        self.clock = duetime.ManualClock()
+        self.scheduler = duetime.Scheduler(1, clock=self.clock, history=history)
+        self.events: list[Any] = []
+        self.scheduler.add_listener(self.events.append)
+        self.tasks: dict[Any, tuple[Task, Entry]] = {}
+
+    def teardown(self) -> None:
+        if hasattr(self, "scheduler"):
+            assert self.scheduler.shutdown(timeout=WATCHDOG)
+
+    # Making the real thing of what the model has.
+
+    def job(self, entry: Entry) -> Any:
+        def job() -> bool | None:
+            run = duetime.current_run()
+            step = entry.steps[(run.number - 1) % len(entry.steps)]
+            if step.ticks:
+                run.wait(step.ticks * TICK)
+            if step.stops:
+                self.scheduler.cancel(run.id)
+            if step.end == "raise":
+                raise ValueError("on purpose")
+            return False if step.end == "false" else None
+
+        return job
+
+    def real(self, entry: Entry) -> Task:
+        period, policy = entry.rule.period * TICK, entry.policy
+        recurrence = {
+            "once": OneTime,
+            "skip": lambda: FixedRate(period),
+            "catch up": lambda: FixedRate(period, Missed.CATCH_UP),
+            "delay": lambda: FixedDelay(period),
+        }[entry.rule.kind]()
+        if policy.cap is None:
+            retries = retry.FixedDelay(policy.retries, policy.delay * TICK)
+        else:
+            retries = retry.ExponentialBackoff(
+                policy.retries, policy.delay * TICK, cap=policy.cap * TICK
+            )
+        return Task(
+            entry.id,
+            due=entry.due * TICK,
+            job=self.job(entry),
+            recurrence=recurrence,
+            retry=retries if policy.retries else None,
+            priority=entry.priority,
+            max_runs=entry.max_runs,
+            until=None if entry.until is None else entry.until * TICK,
+        )
+
+    def move(self, forward: int) -> None:
+        """Advance both, to a moment at which no run is under way."""
+        before = self.model.now
+        after = self.model.advance(forward)
+        self.clock.advance((after - before) * TICK)
+
+    def add(self, entry: Entry, replace: bool = False) -> None:
+        task = self.real(entry)
+        if self.model.knows(entry.id) and not replace:
+            self.refuse(task)
+            return
+        assert self.scheduler.schedule(task, replace=replace) is task
+        if entry.id is None:
+            assert isinstance(task.id, int) and task.id < 0 and not self.model.knows(task.id)
+            entry.id = task.id
+        self.model.schedule(entry)
+        self.tasks[entry.id] = (task, entry)
+        self.move(0)
+
+    def refuse(self, task: Task) -> None:
+        with pytest.raises(DuplicateTaskError, match=str(task.id)):
+            self.scheduler.schedule(task)
+
+    # The rules.
+
+    @rule(id=names, delay=delays, priority=st.integers(-2, 2), policy=policies, steps=scripts(5))
+    def once(self, id: Any, delay: int, priority: int, policy: Policy, steps: list[Step]) -> None:
+        due = self.model.now + delay
+        self.add(Entry(id, due, Rule(), policy, steps, priority))
+
+    @rule(id=names, late=st.integers(1, 100), priority=st.integers(-2, 2), policy=policies)
+    def once_late(self, id: Any, late: int, priority: int, policy: Policy) -> None:
+        self.add(Entry(id, self.model.now - late, Rule(), policy, (Step("false"),), priority))
+
+    @rule(
+        id=names,
+        kind=st.sampled_from(["skip", "catch up", "delay"]),
+        first=delays,
+        period=st.integers(4, 40),
+        priority=st.integers(-2, 2),
+        policy=policies,
+        steps=scripts(1),
+        data=st.data(),
+    )
+    def series(
+        self,
+        id: Any,
+        kind: str,
+        first: int,
+        period: int,
+        priority: int,
+        policy: Policy,
+        steps: list[Step],
+        data: st.DataObject,
+    ) -> None:
+        if sum(entry.recurring and entry.lasts for entry in self.model.live.values()) >= 2:
+            steps = [Step(step.end, 0, step.stops) for step in steps]  # or they never catch up
+        entry = Entry(id, self.model.now + first, Rule(kind, period), policy, steps, priority)
+        entry.max_runs = data.draw(st.none() | st.integers(1, 6), "max_runs")
+        # What `until` means for a retry, and for the slots skipped at the end, is left open.
+        if kind != "skip" and not policy.retries and data.draw(st.booleans(), "until"):
+            entry.until = entry.due + data.draw(st.integers(0, 200), "until") + 0.5
+        self.add(entry)
+
+    @precondition(lambda self: self.model.history == 1000)
+    @rule(
+        id=st.sampled_from(NAMES), delay=st.integers(1, 40), kind=st.sampled_from(["once", "skip"])
+    )
+    def replace(self, id: Any, delay: int, kind: str) -> None:
+        steps = (Step(), Step("false"))
+        entry = Entry(
+            id, self.model.now + delay, Rule(kind, 4 if kind == "skip" else 0), steps=steps
+        )
+        self.add(entry, replace=True)
+
+    @rule(forward=st.integers(0, 200))
+    def advance(self, forward: int) -> None:
+        self.move(forward)
+
+    @rule()
+    def advance_to_the_next(self) -> None:
+        due = self.model.next_due()
+        if due is not None:
+            self.move(due - self.model.now)
+
+    @rule(forward=st.integers(1, 400))
+    def jump(self, forward: int) -> None:
+        target = self.model.now + forward
+        ahead = self.model.foresee()
+        ahead.jump(forward)
+        if ahead.now == target:  # no run would be under way at the end
+            self.model.jump(forward)
+            self.clock.jump(forward * TICK)
+
+    @rule(id=st.sampled_from(NAMES), by_task=st.booleans())
+    def cancel(self, id: Any, by_task: bool) -> None:
+        expected = self.model.cancel(id)
+        held = self.tasks.get(id)
+        if by_task and held and self.model.knows(id):
+            assert held[0].cancel().name == expected
+        else:
+            assert self.scheduler.cancel(id).name == expected
+
+    @rule(index=st.integers(0, 1000))
+    def cancel_any(self, index: int) -> None:
+        if self.tasks:
+            task, entry = list(self.tasks.values())[index % len(self.tasks)]
+            waits = entry.state == "WAITING"
+            assert task.cancel().name == ("CANCELLED" if waits else "FINISHED")
+            if waits:
+                self.model.cancel(entry.id)
+
+    @rule(index=st.integers(0, 1000))
+    def forget(self, index: int) -> None:
+        if self.model.finished:
+            id = list(self.model.finished)[index % len(self.model.finished)]
+            self.model.forget(id)
+            self.scheduler.forget(id)
+
+    # What must agree.
+
+    @invariant()
+    def the_clock_and_the_counts_agree(self) -> None:
+        assert ticks(self.scheduler.now()) == self.model.now
+        assert ticks(self.scheduler.next_due()) == self.model.next_due()
+        stats, totals = self.scheduler.stats(), self.model.totals
+        assert (stats.waiting, stats.running) == (len(self.model.live), 0)
+        for name in ("runs", "failures", "missed", "done", "failed", "cancelled"):
+            assert getattr(stats, name) == totals.get(name, 0), name
+
+    @invariant()
+    def the_tasks_agree(self) -> None:
+        seen = {info.id: info for info in self.scheduler.tasks()}
+        known = self.model.known()
+        assert seen.keys() == known.keys()
+        for id, entry in known.items():
+            for view in (seen[id], self.scheduler.info(id)):
+                assert view.state.name == entry.state
+                assert (view.runs, view.failures) == (entry.runs, entry.failures)
+                assert view.missed == entry.missed
+                assert (view.error is not None) == (entry.failures > 0)
+        for task, entry in self.tasks.values():
+            assert task.state.name == entry.state
+            assert (task.runs, task.failures) == (entry.runs, entry.failures)
+            assert task.missed == entry.missed and task.priority == entry.priority
+            assert task.done() is (entry.state != "WAITING") and not task.running()
+            if entry.state == "WAITING":
+                assert ticks(task.due) == entry.due
+
+    @invariant()
+    def the_events_agree(self) -> None:
+        told: list[tuple[Any, ...]] = []
+        for event in self.events:
+            kind = event.kind.name
+            if kind not in TOLD:
+                continue
+            entry: tuple[Any, ...] = (kind, event.task_id, ticks(event.time))
+            if kind != "CANCELLED":
+                entry += (ticks(event.due), event.run, event.attempt)
+            if kind in ("COMPLETED", "FAILED"):
+                entry += (ticks(event.next_due),)
+            told.append(entry)
+        assert told == self.model.log
+        assert self.of("MISSED", "missed") == self.model.misses
+        dues = [(id, time, ticks(due)) for id, time, due in self.of("DUE", "due")]
+        assert Counter(dues) == Counter(self.model.dues)
+        assert Counter(id for id, _, _ in self.of("SCHEDULED", "due")) == self.model.scheduled
+
+    def of(self, kind: str, field: str) -> list[tuple[Any, ...]]:
+        return [
+            (event.task_id, ticks(event.time), getattr(event, field))
+            for event in self.events
+            if event.kind.name == kind
+        ]
+
+
+TestStory = Story.TestCase
+TestStory.settings = settings(
+    max_examples=max(20, int(3000 * float(os.environ.get("DUETIME_SCALE", "0.02")))),
+    stateful_step_count=40,
+    deadline=None,
+    suppress_health_check=list(HealthCheck),
+)
+
+
+def test_the_model_itself_tells_the_examples_of_the_contract() -> None:
+    """The numbers of the seeds: period 30, third run 60 to 110, then 120 (or 140)."""
+    for kind, expected in [("skip", [0, 30, 60, 120]), ("delay", [0, 30, 60, 140])]:
+        model = Model()
+        steps = [Step(), Step(), Step("ok", 50), Step()]
+        model.schedule(Entry("t", 0, Rule(kind, 30), steps=steps))
+        model.advance(149)
+        assert [row[2] for row in model.log if row[0] == "STARTED"] == expected
+    model = Model()
+    model.schedule(Entry("t", 0, Rule("catch up", 50), steps=[Step("ok", 180), *[Step()] * 9]))
+    model.advance(250)
+    assert [row[2] for row in model.log if row[0] == "STARTED"] == [0, 180, 180, 180, 200, 250]
+
+
+def test_the_same_story_twice_has_the_same_events() -> None:
+    """With one worker the order of all events is the same in every run."""
+
+    def story() -> list[tuple[Any, ...]]:
+        clock, events = duetime.ManualClock(), []
+        with duetime.Scheduler(1, clock=clock) as scheduler:
+            for number in range(20):
+                due = 1 + number % 3
+                scheduler.schedule(
+                    Task(
+                        number,
+                        due=due,
+                        job=lambda n=number: n % 4 != 0,
+                        recurrence=FixedRate(1 + number % 5),
+                        retry=retry.FixedDelay(2, 0.5),
+                        priority=number % 2,
+                        max_runs=8,
+                    )
+                )
+            scheduler.add_listener(events.append)
+            clock.advance(50)
+        return [(e.kind.name, e.task_id, e.time, e.run, e.attempt) for e in events]
+
+    first = story()
+    assert first and all(story() == first for _ in range(5))

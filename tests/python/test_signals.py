@@ -1,0 +1,178 @@
+"""Ctrl-C: every blocking call gives way at once, and the scheduler can be used afterwards.
+
+A helper thread sends the signal. Should it arrive a moment before the main thread blocks, the
+test says the same. What the call waits for cannot happen before the test lets it.
+"""
+
+from __future__ import annotations
+
+import signal
+import sys
+import threading
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import pytest
+from helpers import WATCHDOG, Gate, Thread
+
+from duetime import ManualClock, Scheduler, current_run
+
+pytestmark = pytest.mark.skipif(
+    sys.platform == "win32", reason="signals are sent to a thread with pthread_kill"
+)
+
+
+@pytest.fixture(autouse=True)
+def _ctrl_c_raises() -> Iterator[None]:
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    yield
+    signal.signal(signal.SIGINT, before)
+
+
+class CtrlC:
+    """Presses Ctrl-C a moment after `ready` is called."""
+
+    def __init__(self, number: signal.Signals = signal.SIGINT) -> None:
+        self._ready = threading.Event()
+        self._thread = Thread(self._press, threading.main_thread().ident, number)
+
+    def _press(self, main: int, number: signal.Signals) -> None:
+        assert self._ready.wait(WATCHDOG)
+        threading.Event().wait(0.05)  # most likely the main thread blocks by then
+        signal.pthread_kill(main, number)
+
+    def ready(self) -> None:
+        self._ready.set()
+
+
+@pytest.mark.parametrize("wait", ["result", "exception", "wait", "wait_idle", "shutdown"])
+@pytest.mark.parametrize("timeout", [None, 3600], ids=["no timeout", "timeout"])
+def test_a_blocking_call_is_interrupted(wait: str, timeout: float | None) -> None:
+    scheduler, gate, ctrl_c = Scheduler(2), Gate(), CtrlC()
+    task = scheduler.after(0, gate)
+    gate.entered()
+    call = getattr(scheduler if wait in ("wait_idle", "shutdown") else task, wait)
+    with pytest.raises(KeyboardInterrupt):
+        ctrl_c.ready()
+        call(timeout=timeout)
+    assert task.running(), "the job was not touched"
+    if wait != "shutdown":
+        assert scheduler.after(0, lambda: "usable").result(WATCHDOG) == "usable"
+        assert scheduler.after(3600, int).cancel()
+    gate.open()
+    assert task.result(WATCHDOG) == "through"
+    assert scheduler.shutdown(timeout=WATCHDOG) is True
+
+
+def test_with_gives_way_too() -> None:
+    gate, ctrl_c = Gate(), CtrlC()
+    with pytest.raises(KeyboardInterrupt), Scheduler(1) as scheduler:
+        task = scheduler.after(0, gate)
+        gate.entered()
+        ctrl_c.ready()
+    gate.open()
+    assert scheduler.shutdown(timeout=WATCHDOG) is True
+    assert task.result(0) == "through"
+
+
+def test_a_drain_gives_way(make_scheduler: Callable[..., Scheduler]) -> None:
+    scheduler, gate, ctrl_c = make_scheduler(1), Gate(), CtrlC()
+    scheduler.after(0, gate)
+    gate.entered()
+    due = scheduler.after(0, lambda: "drained")
+    with pytest.raises(KeyboardInterrupt):
+        ctrl_c.ready()
+        scheduler.shutdown(drain=True)
+    gate.open()
+    assert scheduler.shutdown(drain=True, timeout=WATCHDOG) is True
+    assert due.result(0) == "drained"
+
+
+@pytest.mark.parametrize("move", ["advance", "jump"])
+def test_a_move_of_the_clock_gives_way(make_scheduler: Callable[..., Scheduler], move: str) -> None:
+    clock, gate, ctrl_c = ManualClock(), Gate(), CtrlC()
+    scheduler = make_scheduler(1, clock=clock)
+    task = scheduler.after(1, gate)
+    with pytest.raises(KeyboardInterrupt):
+        ctrl_c.ready()
+        getattr(clock, move)(5)
+    gate.open()
+    clock.advance(5)
+    assert task.result(WATCHDOG) == "through"
+
+
+def test_the_future_of_a_submit_gives_way(real: Scheduler) -> None:
+    gate, ctrl_c = Gate(), CtrlC()
+    future = real.submit(gate)
+    gate.entered()
+    with pytest.raises(KeyboardInterrupt):
+        ctrl_c.ready()
+        future.result()
+    gate.open()
+    assert future.result(WATCHDOG) == "through"
+
+
+def test_again_and_again(real: Scheduler) -> None:
+    gate = Gate()
+    task = real.after(0, gate)
+    gate.entered()
+    for call in (task.result, real.wait_idle, task.wait, task.exception):
+        ctrl_c = CtrlC()
+        with pytest.raises(KeyboardInterrupt):
+            ctrl_c.ready()
+            call()
+    gate.open()
+    assert task.result(WATCHDOG) == "through"
+    assert real.wait_idle(WATCHDOG)
+
+
+def test_ctrl_c_reaches_no_job(real: Scheduler) -> None:
+    inside, stop = threading.Event(), threading.Event()
+
+    def job() -> bool:
+        inside.set()
+        while not stop.is_set():
+            current_run().wait(0.001)
+        return True
+
+    task, ctrl_c = real.after(0, job), CtrlC()
+    assert inside.wait(WATCHDOG)
+    with pytest.raises(KeyboardInterrupt):
+        ctrl_c.ready()
+        task.result()
+    stop.set()
+    assert task.result(WATCHDOG) is True
+    assert task.failures == 0
+
+
+def test_a_handler_runs_during_a_wait_and_may_call_the_scheduler(real: Scheduler) -> None:
+    gate, heard = Gate(), []
+
+    def handler(_number: int, _frame: Any) -> None:
+        heard.append(real.after(3600, int, id="from the handler").state.name)
+        heard.append(bool(real.cancel("from the handler")))
+        heard.append(real.stats().running)
+        gate.open()
+
+    before = signal.signal(signal.SIGUSR1, handler)
+    try:
+        task = real.after(0, gate)
+        gate.entered()
+        CtrlC(signal.SIGUSR1).ready()
+        assert task.result(WATCHDOG) == "through"
+        assert real.wait_idle(WATCHDOG)
+    finally:
+        signal.signal(signal.SIGUSR1, before)
+    assert heard == ["WAITING", True, 1]
+
+
+def test_a_handler_that_shuts_down_ends_the_wait(make_scheduler: Callable[..., Scheduler]) -> None:
+    scheduler = make_scheduler(1)
+    before = signal.signal(signal.SIGUSR1, lambda *_: scheduler.shutdown(wait=False))
+    try:
+        task = scheduler.after(3600, int)
+        CtrlC(signal.SIGUSR1).ready()
+        assert task.wait(WATCHDOG)
+        assert task.cancelled()
+    finally:
+        signal.signal(signal.SIGUSR1, before)
