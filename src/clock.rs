@@ -137,21 +137,22 @@ impl Pace {
         match self {
             Self::Manual => Alarm::Never,
             Self::Free => Alarm::After(due.since(now)),
-            Self::Monotonic(zero) => zero
-                .checked_add(due.since(Timestamp::ZERO))
-                .map_or(Alarm::Never, Alarm::At),
+            Self::Monotonic(zero) => {
+                zero.checked_add(due.since(Timestamp::ZERO)).map_or(Alarm::Never, Alarm::At)
+            }
         }
     }
 }
 
 /// What a clock that is moved by hand asks of the schedulers that read it.
 pub trait Driven: Send + Sync {
-    /// The earliest due time of a waiting task or a sleeping run, if nothing runs and nothing is
-    /// due; `Err` with the key of `waker` otherwise, which is called once at the next such moment.
-    ///
-    /// # Errors
-    /// The key for [`Driven::forget_waker`], if the scheduler is busy.
-    fn quiet(&self, waker: Waker) -> Result<Option<Timestamp>, u64>;
+    /// Whether nothing runs and nothing is due (runs that sleep on the clock do not count); and
+    /// if so, when a task is due or a run wakes next.
+    fn quiet(&self) -> Option<Option<Timestamp>>;
+
+    /// Has `waker` called once when it is quiet, and gives the key for [`Driven::forget_waker`];
+    /// `None` if it is quiet now.
+    fn when_quiet(&self, waker: Waker) -> Option<u64>;
 
     /// Takes back a waker that was not called.
     fn forget_waker(&self, key: u64);

@@ -181,7 +181,9 @@ impl TaskHandle {
         let deadline = deadline(timeout);
         let signal = Arc::new(Signal::default());
         let waker = Arc::clone(&signal);
-        let Ok(key) = self.watch(move |_: &Self| waker.give()) else { return true };
+        let Ok(key) = self.watch(move |_: &Self| waker.give()) else {
+            return true;
+        };
         let ended = signal.wait(deadline);
         if !ended {
             self.unwatch(key);

@@ -188,7 +188,9 @@ pub(crate) fn contain<T>(code: impl FnOnce() -> T) -> Result<T, JobError> {
 
 /// An error as text. Its `Display` is user code.
 pub(crate) fn describe(error: &JobError) -> Arc<str> {
-    contain(|| error.to_string()).unwrap_or_else(|_| "(an error that cannot be shown)".into()).into()
+    contain(|| error.to_string())
+        .unwrap_or_else(|_| "(an error that cannot be shown)".into())
+        .into()
 }
 
 /// Runs a job; a panic is a failure.
@@ -198,7 +200,11 @@ pub(crate) fn run_contained(job: &mut dyn Job, run: &Run) -> Outcome {
 
 impl From<bool> for Outcome {
     fn from(ok: bool) -> Self {
-        if ok { Self::Done(Value::new(true)) } else { Self::Failed(JobError::new(ReturnedFalse {})) }
+        if ok {
+            Self::Done(Value::new(true))
+        } else {
+            Self::Failed(JobError::new(ReturnedFalse {}))
+        }
     }
 }
 

@@ -21,7 +21,10 @@
 //! a task does after a run is a [`Recurrence`] and a [`RetryPolicy`]; both are traits of one
 //! method. ARCHITECTURE.md in the repository draws the whole on one page.
 
+mod admission;
+mod builder;
 mod clock;
+mod closing;
 mod error;
 mod event;
 mod handle;
@@ -32,6 +35,7 @@ mod info;
 mod job;
 mod manual_clock;
 mod nap;
+mod patience;
 mod plan;
 mod queue;
 mod reading;
@@ -39,6 +43,7 @@ mod record;
 mod recurrence;
 mod registry;
 pub mod retry;
+mod room;
 mod run;
 mod scheduler;
 mod shared;
@@ -48,25 +53,28 @@ mod stats;
 mod sync;
 mod task;
 mod threads;
+mod wakers;
 mod worker;
 
 #[cfg(feature = "python")]
 mod python;
 
+pub use builder::{Builder, MAX_WORKERS};
 pub use clock::{Clock, Driven, MAX_DURATION, MonotonicClock, Pace, Timestamp, Waker};
+pub use closing::Shutdown;
 pub use error::Error;
 pub use event::{Event, EventKind, Listener, ListenerId};
 pub use handle::{TaskError, TaskHandle, WatchKey, Watcher};
 pub use id::TaskId;
 pub use info::TaskInfo;
+pub use job::{IntoJob, Job, JobError, NotForward, Outcome, Panicked, ReturnedFalse, Value};
 #[doc(hidden)]
 pub use job::{TakesNothing, TakesRun};
-pub use job::{IntoJob, Job, JobError, NotForward, Outcome, Panicked, ReturnedFalse, Value};
-pub use manual_clock::{ManualClock, Quiet};
+pub use manual_clock::{Busy, ManualClock, QuietKey};
 pub use recurrence::{FixedDelay, FixedRate, Missed, Next, OneTime, Recurrence};
 pub use retry::RetryPolicy;
 pub use run::{Run, current_run, inside as is_inside};
-pub use scheduler::{Builder, MAX_WORKERS, Scheduler, Shutdown, WakerKey, WeakScheduler};
+pub use scheduler::{Scheduler, WakerKey, WeakScheduler};
 pub use state::{CancelOutcome, TaskState};
 pub use stats::Stats;
 pub use task::Task;

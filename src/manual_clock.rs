@@ -1,10 +1,11 @@
 //! A clock that is moved by hand. Invariant: time only goes forward, and moves only while every
 //! scheduler that reads the clock is quiet (nothing runs, nothing is due).
 
+use std::hint;
 use std::sync::{Arc, Weak};
 use std::time::Duration;
 
-use crate::clock::{Clock, Driven, Pace, Timestamp, check_duration, saturating_nanos};
+use crate::clock::{Clock, Driven, Pace, Timestamp, Waker, check_duration, saturating_nanos};
 use crate::error::Error;
 use crate::run::inside;
 use crate::sync::{AtomicI64, Ordering, Signal, SmallMutex};
@@ -36,16 +37,33 @@ struct Inner {
     schedulers: SmallMutex<Vec<Weak<dyn Driven>>>,
 }
 
-/// What whoever moves a clock waits for between two steps.
-pub struct Quiet {
+/// A scheduler that has to come to rest before its clock can move on.
+pub struct Busy {
     scheduler: Arc<dyn Driven>,
-    key: u64,
 }
 
-impl Quiet {
-    /// Gives the wait up.
-    pub fn forget(self) {
-        self.scheduler.forget_waker(self.key);
+/// A wait for [`Busy`] to be over.
+pub struct QuietKey(u64);
+
+impl Busy {
+    /// Watches for some 30 µs whether it is over; most steps of virtual time are shorter than
+    /// falling asleep and being woken. The caller holds nothing that a job might need.
+    #[must_use]
+    pub fn is_brief(&self) -> bool {
+        (0..100).any(|_| {
+            (0..20).for_each(|_| hint::spin_loop());
+            self.scheduler.quiet().is_some()
+        })
+    }
+
+    /// Has `waker` called once when it is over; `None` if it is.
+    pub fn when_over(&self, waker: Waker) -> Option<QuietKey> {
+        self.scheduler.when_quiet(waker).map(QuietKey)
+    }
+
+    /// Takes a waker back.
+    pub fn forget(&self, key: QuietKey) {
+        self.scheduler.forget_waker(key.0);
     }
 }
 
@@ -90,21 +108,22 @@ impl ManualClock {
         self.jump_with(duration, block)
     }
 
-    /// [`ManualClock::advance`] for callers with a way of blocking of their own: `block` is given
-    /// a function that takes a waker; it returns when the waker was called, or with an error,
-    /// which ends the move where it is.
+    /// [`ManualClock::advance`] for callers with a way of blocking of their own: `block` returns
+    /// when what it is given is over, or with an error, which ends the move where it is.
     ///
     /// # Errors
     /// As [`ManualClock::advance`], and what `block` answers.
     pub fn advance_with<E: From<Error>>(
         &self,
         duration: Duration,
-        mut block: impl FnMut(&dyn Fn(crate::clock::Waker) -> Option<Quiet>) -> Result<(), E>,
+        mut block: impl FnMut(&Busy) -> Result<(), E>,
     ) -> Result<(), E> {
         let target = self.target("advance", duration)?;
         loop {
             let next = self.quiet(&mut block)?;
-            let Some(next) = next.filter(|&next| next <= target) else { break };
+            let Some(next) = next.filter(|&next| next <= target) else {
+                break;
+            };
             self.move_to(next);
         }
         self.move_to(target);
@@ -118,7 +137,7 @@ impl ManualClock {
     pub fn jump_with<E: From<Error>>(
         &self,
         duration: Duration,
-        mut block: impl FnMut(&dyn Fn(crate::clock::Waker) -> Option<Quiet>) -> Result<(), E>,
+        mut block: impl FnMut(&Busy) -> Result<(), E>,
     ) -> Result<(), E> {
         let target = self.target("jump", duration)?;
         self.move_to(target);
@@ -138,23 +157,17 @@ impl ManualClock {
     /// Waits until every scheduler is quiet; gives the earliest due time of all.
     fn quiet<E>(
         &self,
-        block: &mut impl FnMut(&dyn Fn(crate::clock::Waker) -> Option<Quiet>) -> Result<(), E>,
+        block: &mut impl FnMut(&Busy) -> Result<(), E>,
     ) -> Result<Option<Timestamp>, E> {
         'again: loop {
             let mut earliest: Option<Timestamp> = None;
             for scheduler in self.schedulers() {
-                match scheduler.quiet(Box::new(|| ())) {
-                    Ok(next) => earliest = earliest.into_iter().chain(next).min(),
-                    Err(key) => {
-                        scheduler.forget_waker(key);
-                        block(&|waker| {
-                            let key = scheduler.quiet(waker).err()?;
-                            Some(Quiet { scheduler: Arc::clone(&scheduler), key })
-                        })?;
-                        // While this one came to rest another may have started something.
-                        continue 'again;
-                    }
-                }
+                let Some(next) = scheduler.quiet() else {
+                    block(&Busy { scheduler })?;
+                    // While this one came to rest another may have started something.
+                    continue 'again;
+                };
+                earliest = earliest.into_iter().chain(next).min();
             }
             return Ok(earliest);
         }
@@ -178,13 +191,13 @@ impl ManualClock {
     }
 }
 
-fn block(
-    register: &dyn Fn(crate::clock::Waker) -> Option<Quiet>,
-) -> Result<(), Error> {
-    let signal = Arc::new(Signal::default());
-    let waker = Arc::clone(&signal);
-    if register(Box::new(move || waker.give())).is_some() {
-        signal.wait(None);
+fn block(busy: &Busy) -> Result<(), Error> {
+    if !busy.is_brief() {
+        let signal = Arc::new(Signal::default());
+        let waker = Arc::clone(&signal);
+        if busy.when_over(Box::new(move || waker.give())).is_some() {
+            signal.wait(None);
+        }
     }
     Ok(())
 }

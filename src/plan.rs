@@ -100,14 +100,18 @@ impl Plan {
                 return Ok(Verdict::Again { due, missed: 0 });
             }
         }
-        let Some(Next { due, missed }) = next else { return Ok(Verdict::End) };
+        let Some(Next { due, missed }) = next else {
+            return Ok(Verdict::End);
+        };
         self.slot = due;
         self.slot_failures = 0;
         Ok(Verdict::Again { due, missed })
     }
 
     fn next_slot(&self, finished: Timestamp) -> Result<Option<Next>, JobError> {
-        let Some(recurrence) = &self.recurrence else { return Ok(None) };
+        let Some(recurrence) = &self.recurrence else {
+            return Ok(None);
+        };
         let next = contain(|| recurrence.next_due(self.slot, finished))??;
         match next {
             Some(next) if next.due <= self.slot => {
@@ -118,7 +122,9 @@ impl Plan {
     }
 
     fn retry_due(&self, finished: Timestamp) -> Result<Option<Timestamp>, JobError> {
-        let Some(retry) = &self.retry else { return Ok(None) };
+        let Some(retry) = &self.retry else {
+            return Ok(None);
+        };
         let delay = contain(|| retry.delay_after_failure(self.slot_failures))??;
         Ok(delay.map(|delay| finished + delay).filter(|&due| self.allows(due)))
     }

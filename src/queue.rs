@@ -3,98 +3,16 @@
 //! every unlock; under the lock nothing of a user is run, dropped or waited for.
 
 use crate::clock::{Alarm, Pace, Timestamp, Waker};
-use crate::heap::{DueHeap, Entry, Live};
-use crate::idle::Idle;
-use crate::nap::Naps;
+use crate::error::Error;
+use crate::heap::Entry;
+use crate::patience::Patience;
 use crate::record::TaskRef;
-use crate::state::CancelMove;
+use crate::room::{Owed, Phase, Room, Take};
+use crate::state::{CancelMove, TaskState};
 use crate::sync::{Condvar, Mutex, MutexGuard};
 
-impl Live for TaskRef {
-    fn is_live(&self) -> bool {
-        self.state.is_waiting()
-    }
-}
-
-/// How far the queue is from its end.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Phase {
-    /// Tasks come and go.
-    Open,
-    /// Nothing comes in; what was due when the drain began still goes out.
-    Draining,
-    /// Nothing comes or goes.
-    Closed,
-}
-
-/// Guarded by the queue's lock.
-pub(crate) struct State {
-    /// Those whose DUE event is still to be sent, or is not wanted.
-    pub(crate) waiting: DueHeap<TaskRef>,
-    /// Those whose DUE event was sent. Empty while nobody listens for it.
-    pub(crate) announced: DueHeap<TaskRef>,
-    pub(crate) idle: Idle,
-    pub(crate) phase: Phase,
-    /// The size of the pool.
-    workers: usize,
-    /// Runs that go on.
-    pub(crate) running: usize,
-    /// Moves out of the queue, other than starts, that listeners are being told of.
-    pub(crate) telling: usize,
-    pub(crate) naps: Naps,
-    /// Whom to call when nothing is in hand and nothing is due.
-    quiet_wakers: Vec<QuietWaker>,
-    wakers_made: u64,
-    /// Entries ever added: the last key of the order.
-    sequence: u64,
-    /// What the announcer sleeps for, if it sleeps.
-    announcer: Option<Timestamp>,
-    /// Worker threads that have not ended.
-    pub(crate) alive: usize,
-    exit_wakers: Vec<(u64, Waker)>,
-}
-
-struct QuietWaker {
-    key: u64,
-    /// Whether runs that sleep on the clock count as quiet: they do for whoever moves it.
-    naps_are_quiet: bool,
-    waker: Waker,
-}
-
-/// What a worker owes the queue since it last held the lock.
-#[derive(Debug, Default)]
-pub(crate) struct Owed {
-    /// It was woken and is on its way.
-    pub(crate) arrival: bool,
-    /// Its run is over.
-    pub(crate) run: bool,
-    /// What it took out of the queue has been told.
-    pub(crate) telling: bool,
-}
-
-/// What a worker got.
-pub(crate) enum Take {
-    /// A task, moved to RUNNING.
-    Task(Entry<TaskRef>),
-    /// Nothing is due.
-    Nothing,
-    /// Nothing will ever be due.
-    Closed,
-}
-
-/// What became of a task that was brought to the queue.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[must_use]
-pub(crate) enum Added {
-    Waiting,
-    /// It was cancelled on its way; the bringer completes the cancel.
-    Recalled,
-    /// The queue is closed; the bringer cancels it.
-    Refused,
-}
-
 pub(crate) struct TaskQueue {
-    state: Mutex<State>,
+    room: Mutex<Room>,
     /// One bell a worker, and the last one for the announcer. All used with the one lock.
     bells: Box<[Condvar]>,
     pace: Pace,
@@ -103,29 +21,14 @@ pub(crate) struct TaskQueue {
 impl TaskQueue {
     pub(crate) fn new(workers: usize, pace: Pace) -> Self {
         Self {
-            state: Mutex::new(State {
-                waiting: DueHeap::default(),
-                announced: DueHeap::default(),
-                idle: Idle::default(),
-                phase: Phase::Open,
-                workers,
-                running: 0,
-                telling: 0,
-                naps: Naps::default(),
-                quiet_wakers: Vec::new(),
-                wakers_made: 0,
-                sequence: 0,
-                announcer: None,
-                alive: 0,
-                exit_wakers: Vec::new(),
-            }),
+            room: Mutex::new(Room::new(workers)),
             bells: (0..=workers).map(|_| Condvar::new()).collect(),
             pace,
         }
     }
 
-    pub(crate) fn lock(&self) -> MutexGuard<'_, State> {
-        self.state.lock()
+    pub(crate) fn lock(&self) -> MutexGuard<'_, Room> {
+        self.room.lock()
     }
 
     /// Whether a caller must read the clock to hand its time in; else any time will do.
@@ -148,8 +51,8 @@ impl TaskQueue {
 
     /// How many tasks wait, and how many run.
     pub(crate) fn load(&self) -> (usize, usize) {
-        let state = self.lock();
-        (state.waiting.len() + state.announced.len(), state.running)
+        let room = self.lock();
+        (room.waiting.len() + room.announced.len(), room.running)
     }
 
     pub(crate) fn is_deserted(&self) -> bool {
@@ -158,9 +61,9 @@ impl TaskQueue {
 
     /// Counts a worker thread that is about to start; `false` if there is no more work.
     pub(crate) fn enlist(&self) -> bool {
-        let mut state = self.lock();
-        let open = state.phase == Phase::Open;
-        state.alive += usize::from(open);
+        let mut room = self.lock();
+        let open = room.phase == Phase::Open;
+        room.alive += usize::from(open);
         open
     }
 
@@ -173,88 +76,101 @@ impl TaskQueue {
         matches!(self.pace, Pace::Free)
     }
 
-    /// Brings `task` into the queue. `announced`: its DUE event was sent.
-    pub(crate) fn add(&self, task: TaskRef, announced: bool, now: Timestamp) -> Added {
-        self.add_all(std::iter::once((task, announced)), now, |_, _| ())
+    /// Brings `task` into the queue. `announced`: its DUE event was sent. Gives it back if it was
+    /// cancelled on its way, or the queue is closed; the bringer then completes the cancel.
+    pub(crate) fn add(
+        &self,
+        task: TaskRef,
+        announced: bool,
+        now: Timestamp,
+    ) -> Result<(), TaskRef> {
+        let mut room = self.lock();
+        let refused = room.push(task, announced);
+        self.unlock(room, now);
+        refused
     }
 
-    /// Brings several tasks in under one lock, so that no worker sees a part of them. `refused`
-    /// is told, after unlocking, of each that did not come in; the answer is the last one's.
+    /// Brings several tasks in under one lock; gives back what [`TaskQueue::add`] would.
     pub(crate) fn add_all(
         &self,
-        tasks: impl Iterator<Item = (TaskRef, bool)>,
+        tasks: &[TaskRef],
+        announced: &[bool],
         now: Timestamp,
-        mut refused: impl FnMut(TaskRef, Added),
-    ) -> Added {
-        let mut out = Vec::new();
-        let mut last = Added::Waiting;
-        let mut state = self.lock();
-        for (task, announced) in tasks {
-            last = state.push(&task, announced);
-            if last != Added::Waiting {
-                out.push((task, last));
-            }
-        }
-        self.unlock(state, now);
-        out.into_iter().for_each(|(task, added)| refused(task, added));
-        last
+    ) -> Vec<TaskRef> {
+        let mut room = self.lock();
+        let tasks = tasks.iter().zip(announced);
+        let refused =
+            tasks.filter_map(|(task, &told)| room.push(task.clone(), told).err()).collect();
+        self.unlock(room, now);
+        refused
     }
 
     /// Cancels `task` if it waits, or tells it to stop if it runs. A waiting one counts as being
     /// told of until the caller settles that.
     pub(crate) fn cancel(&self, task: &TaskRef) -> CancelMove {
-        let mut state = self.lock();
+        let mut room = self.lock();
         let cancelled = task.state.try_cancel();
-        state.note_cancel(task, cancelled);
+        room.note_cancel(task, cancelled);
         let bell = match cancelled {
-            CancelMove::Stopping => state.naps.end(task),
+            CancelMove::Stopping => room.naps.end(task),
             _ => None,
         };
-        drop(state);
+        drop(room);
         if let Some(bell) = bell {
             bell.notify_one();
         }
         cancelled
     }
 
-    /// Cancels `task` only if it waits.
-    pub(crate) fn recall(&self, task: &TaskRef) -> CancelMove {
-        let mut state = self.lock();
-        let recalled = task.state.try_recall();
-        state.note_cancel(task, recalled);
-        recalled
+    /// Cancels all of the tasks if none of them runs. Gives those whose cancel the caller is to
+    /// complete; the others are completed by whoever brings them.
+    pub(crate) fn recall_all(&self, mut tasks: Vec<TaskRef>) -> Result<Vec<TaskRef>, Error> {
+        let mut room = self.lock();
+        if let Some(running) = tasks.iter().find(|task| task.state.get() == TaskState::Running) {
+            return Err(Error::TaskRunning(running.id()));
+        }
+        tasks.retain(|task| {
+            let cancelled = task.state.try_cancel();
+            room.note_cancel(task, cancelled);
+            cancelled == CancelMove::Cancelled
+        });
+        Ok(tasks)
     }
 
     /// Takes the earliest task that is due at `now`. The worker's debts are settled first.
     pub(crate) fn try_take(&self, now: Timestamp, owed: &mut Owed) -> Take {
-        let mut state = self.lock();
-        state.settle(owed);
-        let take = state.take(now);
-        self.unlock(state, now);
+        let mut room = self.lock();
+        room.settle(owed);
+        owed.moves = room.moves; // the clock is read again before any sleep
+        let take = room.take(now);
+        self.unlock(room, now);
         take
     }
 
     /// Takes the earliest task whose DUE event is to be sent at `now`, to send it.
     pub(crate) fn take_unannounced(&self, now: Timestamp) -> Option<Entry<TaskRef>> {
-        let mut state = self.lock();
-        let entry = state.waiting.pop_due(now);
-        state.telling += usize::from(entry.is_some());
+        let mut room = self.lock();
+        let entry = room.waiting.pop_due(now);
+        room.announcing += usize::from(entry.is_some());
         entry
     }
 
     /// Puts a task back whose DUE event was sent. It may have been cancelled meanwhile.
     pub(crate) fn put_announced(&self, entry: Entry<TaskRef>, now: Timestamp) {
-        let mut state = self.lock();
-        state.telling -= 1;
+        let mut room = self.lock();
+        room.announcing -= 1;
         entry.task.set_announced(true);
-        let stays = entry.task.is_live();
-        let gone = if stays {
-            state.announced.push(entry);
+        let gone = if entry.task.state.is_waiting() {
+            room.announced.push(entry);
             None
         } else {
             Some(entry)
         };
-        self.unlock(state, now);
+        // Workers that wait for it to know whether the drain is over.
+        let over = room.phase == Phase::Draining && room.announcing == 0;
+        let summoned = if over { room.idle.summon_all() } else { Vec::new() };
+        self.unlock(room, now);
+        self.ring(&summoned);
         drop(gone);
     }
 
@@ -262,31 +178,35 @@ impl TaskQueue {
     /// queue closes.
     pub(crate) fn sleep_announcer(&self, now: &dyn Fn() -> Timestamp) -> bool {
         let mut patience = Patience::default();
+        let mut moves = self.lock().moves;
         loop {
             let time = now();
-            let mut state = self.lock();
-            if state.phase == Phase::Closed {
-                return false;
+            let mut room = self.lock();
+            if room.has_moved(&mut moves) {
+                continue;
             }
-            let due = state.waiting.head_due();
+            if room.phase != Phase::Open {
+                return false; // the workers send what is left
+            }
+            let due = room.waiting.head_due();
             if due.is_some_and(|due| due <= time) {
                 return true;
             }
             let alarm = due.map_or(Alarm::Never, |due| self.pace.alarm(time, due));
             let alarm = patience.stretch(alarm, time);
-            state.announcer = Some(due.unwrap_or(Timestamp::MAX));
+            room.announcer = Some(due.unwrap_or(Timestamp::MAX));
             let bell = &self.bells[self.bells.len() - 1];
-            state = crate::slack::precisely(alarm, || bell.wait(state, alarm));
-            state.announcer = None;
+            room = crate::slack::precisely(alarm, || bell.wait(room, alarm));
+            room.announcer = None;
         }
     }
 
     /// Pays what is owed without taking anything; tells those who wait for quiet.
     pub(crate) fn settle(&self, now: Timestamp, owed: &mut Owed) {
-        let mut state = self.lock();
-        state.settle(owed);
-        let wakers = state.quiet_wakers(now);
-        self.unlock(state, now);
+        let mut room = self.lock();
+        room.settle(owed);
+        let wakers = room.quiet_wakers(now);
+        self.unlock(room, now);
         call(wakers);
     }
 
@@ -296,22 +216,25 @@ impl TaskQueue {
         let mut patience = Patience::default();
         loop {
             let time = now();
-            let mut state = self.lock();
-            if state.phase != Phase::Open || state.head_due().is_some_and(|due| due <= time) {
+            let mut room = self.lock();
+            if room.has_moved(&mut owed.moves) {
+                continue;
+            }
+            if room.is_over() || room.head_due().is_some_and(|due| due <= time) {
                 if !owed.arrival {
-                    state.idle.depart();
+                    room.idle.depart();
                     owed.arrival = true;
                 }
                 return;
             }
-            state.settle(owed);
-            let wakers = state.quiet_wakers(time);
+            room.settle(owed);
+            let wakers = room.quiet_wakers(time);
             if !wakers.is_empty() {
-                self.unlock(state, time);
+                self.unlock(room, time);
                 call(wakers);
                 continue;
             }
-            self.doze(worker, state, time, owed, &mut patience);
+            self.doze(worker, room, time, owed, &mut patience);
         }
     }
 
@@ -319,42 +242,46 @@ impl TaskQueue {
     fn doze<'a>(
         &'a self,
         worker: usize,
-        mut state: MutexGuard<'a, State>,
+        mut room: MutexGuard<'a, Room>,
         now: Timestamp,
         owed: &mut Owed,
         patience: &mut Patience,
     ) {
-        let (head, second) = (state.head_due(), state.second_due());
-        let due = state.idle.enter(worker, head, second);
+        let (head, second) = (room.head_due(), room.second_due());
+        let due = room.idle.enter(worker, head, second);
         let alarm = due.map_or(Alarm::Never, |due| self.pace.alarm(now, due));
         let alarm = patience.stretch(alarm, now);
-        state = crate::slack::precisely(alarm, || self.bells[worker].wait(state, alarm));
-        let by_itself = state.idle.leave(worker);
+        room = crate::slack::precisely(alarm, || self.bells[worker].wait(room, alarm));
+        let by_itself = room.idle.leave(worker);
         owed.arrival = !by_itself;
     }
 
     /// Ends every sleeper's sleep: the phase changed.
     pub(crate) fn set_phase(&self, phase: Phase) {
-        let mut state = self.lock();
-        if state.phase == Phase::Open || phase == Phase::Closed {
-            state.phase = phase;
+        let mut room = self.lock();
+        if room.phase == Phase::Open || phase == Phase::Closed {
+            room.phase = phase;
         }
-        let summoned = state.idle.summon_all();
-        let announcer = self.bells.len() - 1;
-        drop(state);
-        for worker in summoned.into_iter().chain([announcer]) {
-            self.bells[worker].notify_one();
-        }
+        let summoned = room.idle.summon_all();
+        drop(room);
+        self.ring(&summoned);
+        self.ring(&[self.bells.len() - 1]);
+    }
+
+    fn ring(&self, workers: &[usize]) {
+        workers.iter().for_each(|&worker| self.bells[worker].notify_one());
     }
 
     /// The clock moved to `now` otherwise than by itself.
     pub(crate) fn moved(&self, now: Timestamp) {
-        let mut state = self.lock();
-        let bells = state.naps.end_due(now);
+        let mut room = self.lock();
+        room.moves += 1;
+        room.latest = room.latest.max(now);
+        let bells = room.naps.end_due(now);
         // Alarms were set by the clock as it was: somebody looks again.
-        let look = state.head_due().is_some_and(|due| due <= now || self.pace_is_free());
-        let summoned = if look && !state.idle.someone_comes() { state.idle.summon() } else { None };
-        self.unlock(state, now);
+        let look = room.head_due().is_some_and(|due| due <= now || self.pace_is_free());
+        let summoned = if look && !room.idle.someone_comes() { room.idle.summon() } else { None };
+        self.unlock(room, now);
         if let Some(worker) = summoned {
             self.bells[worker].notify_one();
         }
@@ -364,66 +291,64 @@ impl TaskQueue {
 
     /// Unlocks, and restores the wake-up invariant: every change of the heap or of who is idle
     /// ends here.
-    fn unlock(&self, mut state: MutexGuard<'_, State>, now: Timestamp) {
-        let summoned = state.restore(self.pace, now);
-        let announcer = state.recall_announcer().then_some(self.bells.len() - 1);
-        drop(state);
+    fn unlock(&self, mut room: MutexGuard<'_, Room>, now: Timestamp) {
+        let summoned = room.restore(self.pace, now);
+        let announcer = room.recall_announcer().then_some(self.bells.len() - 1);
+        drop(room);
         for bell in summoned.into_iter().chain(announcer) {
             self.bells[bell].notify_one();
         }
     }
 
-    /// Has `waker` called once when nothing is in hand and nothing is due; `Err` gives it back if
-    /// that is now.
+    /// Whether nothing but sleeping runs is in hand and nothing is due; and what comes next.
+    pub(crate) fn quiet(&self, now: Timestamp) -> Option<Option<Timestamp>> {
+        let mut room = self.lock();
+        room.is_quiet(now, true).then(|| room.next_step(now))
+    }
+
+    /// Has `waker` called once when nothing is in hand and nothing is due; `None` if that is now.
     pub(crate) fn when_quiet(
         &self,
         now: Timestamp,
         naps_are_quiet: bool,
         waker: Waker,
-    ) -> Result<u64, (Waker, Option<Timestamp>)> {
-        let mut state = self.lock();
-        if state.is_quiet(now, naps_are_quiet) {
-            let next = state.next_step(now);
-            drop(state);
-            return Err((waker, next));
+    ) -> Option<u64> {
+        let mut room = self.lock();
+        if room.is_quiet(now, naps_are_quiet) {
+            drop(room);
+            drop(waker);
+            return None;
         }
-        let key = state.new_key();
-        state.quiet_wakers.push(QuietWaker { key, naps_are_quiet, waker });
-        Ok(key)
+        Some(room.wakers.add_quiet(naps_are_quiet, waker))
     }
 
     /// Has `waker` called once when the last worker ended; `None` if that was before.
     pub(crate) fn when_exited(&self, waker: Waker) -> Option<u64> {
-        let mut state = self.lock();
-        if state.alive == 0 {
+        let mut room = self.lock();
+        if room.alive == 0 {
             return None;
         }
-        let key = state.new_key();
-        state.exit_wakers.push((key, waker));
-        Some(key)
+        Some(room.wakers.add_exit(waker))
     }
 
     /// Takes back a waker of either kind.
     pub(crate) fn forget_waker(&self, key: u64) {
-        let mut state = self.lock();
-        let quiet = state.quiet_wakers.iter().position(|waker| waker.key == key);
-        let quiet = quiet.map(|at| state.quiet_wakers.remove(at));
-        let exit = state.exit_wakers.iter().position(|(other, _)| *other == key);
-        let exit = exit.map(|at| state.exit_wakers.remove(at));
-        drop(state);
-        drop((quiet, exit));
+        let mut room = self.lock();
+        let waker = room.wakers.remove(key);
+        drop(room);
+        drop(waker);
     }
 
     /// A worker thread ends.
     pub(crate) fn exit(&self, now: Timestamp, owed: &mut Owed) {
-        let mut state = self.lock();
-        state.settle(owed);
-        state.alive -= 1;
-        let mut wakers = state.quiet_wakers(now);
-        if state.alive == 0 {
-            wakers.extend(std::mem::take(&mut state.exit_wakers).into_iter().map(|(_, w)| w));
+        let mut room = self.lock();
+        room.settle(owed);
+        room.alive -= 1;
+        let mut wakers = room.quiet_wakers(now);
+        if room.alive == 0 {
+            wakers.extend(room.wakers.take_exit());
         }
-        self.unlock(state, now);
+        self.unlock(room, now);
         call(wakers);
     }
 
@@ -431,180 +356,31 @@ impl TaskQueue {
     pub(crate) fn nap(&self, task: &TaskRef, deadline: Timestamp, now: &dyn Fn() -> Timestamp) {
         let bell = std::sync::Arc::new(Condvar::new());
         let mut patience = Patience::default();
+        let mut moves = self.lock().moves;
         loop {
             let time = now();
-            let mut state = self.lock();
+            let mut room = self.lock();
+            if room.has_moved(&mut moves) {
+                continue;
+            }
             if task.state.is_stopping() || time >= deadline {
                 return;
             }
-            state.naps.begin(task, deadline, &bell);
-            let wakers = state.quiet_wakers(time);
+            room.naps.begin(task, deadline, &bell);
+            let wakers = room.quiet_wakers(time);
             if !wakers.is_empty() {
-                state.naps.end(task);
-                drop(state);
+                room.naps.end(task);
+                drop(room);
                 call(wakers);
                 continue;
             }
             let alarm = patience.stretch(self.pace.alarm(time, deadline), time);
-            state = crate::slack::precisely(alarm, || bell.wait(state, alarm));
-            state.naps.end(task);
+            room = crate::slack::precisely(alarm, || bell.wait(room, alarm));
+            room.naps.end(task);
         }
     }
 }
 
 fn call(wakers: Vec<Waker>) {
     wakers.into_iter().for_each(|waker| waker());
-}
-
-impl State {
-    fn push(&mut self, task: &TaskRef, announced: bool) -> Added {
-        if self.phase != Phase::Open {
-            return Added::Refused;
-        }
-        if !task.state.enter() {
-            return Added::Recalled;
-        }
-        self.sequence += 1;
-        task.set_announced(announced);
-        let entry = Entry {
-            due: task.due(),
-            priority: task.priority,
-            sequence: self.sequence,
-            task: task.clone(),
-        };
-        self.heap_of(task).push(entry);
-        Added::Waiting
-    }
-
-    fn note_cancel(&mut self, task: &TaskRef, cancelled: CancelMove) {
-        if cancelled == CancelMove::Cancelled {
-            self.telling += 1;
-            self.heap_of(task).note_tombstone();
-        }
-    }
-
-    fn heap_of(&mut self, task: &TaskRef) -> &mut DueHeap<TaskRef> {
-        if task.is_announced() { &mut self.announced } else { &mut self.waiting }
-    }
-
-    fn settle(&mut self, owed: &mut Owed) {
-        if std::mem::take(&mut owed.arrival) {
-            self.idle.arrive();
-        }
-        self.running -= usize::from(std::mem::take(&mut owed.run));
-        self.telling -= usize::from(std::mem::take(&mut owed.telling));
-    }
-
-    fn take(&mut self, now: Timestamp) -> Take {
-        if self.phase == Phase::Closed {
-            return Take::Closed;
-        }
-        while let Some(entry) = self.pop_due(now) {
-            // A cancel needs the lock to leave WAITING, so this start always wins; the move still
-            // says so itself.
-            if entry.task.state.try_start() {
-                self.running += 1;
-                return Take::Task(entry);
-            }
-        }
-        if self.phase == Phase::Draining { Take::Closed } else { Take::Nothing }
-    }
-
-    fn pop_due(&mut self, now: Timestamp) -> Option<Entry<TaskRef>> {
-        let announced = match (self.announced.head(), self.waiting.head()) {
-            (Some(announced), Some(waiting)) => announced > waiting, // greatest comes first
-            (announced, _) => announced.is_some(),
-        };
-        if announced { self.announced.pop_due(now) } else { self.waiting.pop_due(now) }
-    }
-
-    /// The due time of the earliest waiting task.
-    pub(crate) fn head_due(&mut self) -> Option<Timestamp> {
-        match (self.announced.head_due(), self.waiting.head_due()) {
-            (Some(announced), Some(waiting)) => Some(announced.min(waiting)),
-            (announced, waiting) => announced.or(waiting),
-        }
-    }
-
-    fn second_due(&self) -> Option<Timestamp> {
-        self.waiting.second_due()
-    }
-
-    /// When something happens next after `now`: a task is due, or a sleeping run wakes.
-    fn next_step(&mut self, now: Timestamp) -> Option<Timestamp> {
-        let head = self.waiting.head_due().filter(|&due| due > now);
-        head.into_iter().chain(self.naps.next_due()).min()
-    }
-
-    /// Whom to wake so that the head is covered again, if it is not.
-    fn restore(&mut self, pace: Pace, now: Timestamp) -> Option<usize> {
-        if self.idle.is_empty() {
-            return None;
-        }
-        let due = self.head_due()?;
-        let alarms_count = match pace {
-            Pace::Monotonic(_) => true,
-            Pace::Free => due > now,
-            // Nobody has an alarm: who moves the clock rings, and until then nothing is due.
-            Pace::Manual if due > now => return None,
-            Pace::Manual => false,
-        };
-        if self.idle.covers(due, alarms_count) { None } else { self.idle.summon() }
-    }
-
-    /// Whether the announcer must be woken for an earlier task than the one that it sleeps for.
-    fn recall_announcer(&mut self) -> bool {
-        let Some(asleep) = self.announcer else { return false };
-        let earlier = self.waiting.head_due().is_some_and(|due| due < asleep);
-        if earlier {
-            self.announcer = None;
-        }
-        earlier
-    }
-
-    fn is_quiet(&mut self, now: Timestamp, naps_are_quiet: bool) -> bool {
-        let asleep = if naps_are_quiet { self.naps.len() } else { 0 };
-        // While every worker's run sleeps, what is due cannot start before the clock moves.
-        let all_asleep = asleep == self.workers;
-        self.running == asleep
-            && self.telling == 0
-            && (all_asleep || self.head_due().is_none_or(|due| due > now))
-    }
-
-    /// Takes those whose moment this is, to be called after unlocking.
-    fn quiet_wakers(&mut self, now: Timestamp) -> Vec<Waker> {
-        if self.quiet_wakers.is_empty() || !self.is_quiet(now, true) {
-            return Vec::new();
-        }
-        let idle = self.is_quiet(now, false);
-        self.quiet_wakers
-            .extract_if(.., |waker| idle || waker.naps_are_quiet)
-            .map(|waker| waker.waker)
-            .collect()
-    }
-
-    fn new_key(&mut self) -> u64 {
-        self.wakers_made += 1;
-        self.wakers_made
-    }
-}
-
-/// How long to wait for a clock of unknown pace that stands still: twice as long each time, and
-/// after a second until somebody says that it moved. Without this a stopped clock would be polled.
-#[derive(Debug, Default)]
-struct Patience {
-    last: Option<Timestamp>,
-    millis: u64,
-}
-
-impl Patience {
-    fn stretch(&mut self, alarm: Alarm, now: Timestamp) -> Alarm {
-        let Alarm::After(time) = alarm else { return alarm };
-        let stood_still = self.last.replace(now) == Some(now);
-        self.millis = if stood_still { (self.millis * 2).max(1) } else { 0 };
-        if self.millis > 1024 {
-            return Alarm::Never;
-        }
-        Alarm::After(time.max(std::time::Duration::from_millis(self.millis)))
-    }
 }

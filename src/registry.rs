@@ -95,11 +95,11 @@ impl Registry {
     }
 
     /// Enters a task. Its id is free.
-    pub(crate) fn insert(&mut self, name: Option<&TaskId>, task: &TaskRef) {
+    pub(crate) fn insert(&mut self, name: Option<TaskId>, task: &TaskRef) {
         match name {
             Some(id) => {
                 self.negative_given |= matches!(id, TaskId::Int(..0));
-                self.named.insert(id.clone(), task.clone());
+                self.named.insert(id, task.clone());
             }
             None => {
                 self.numbered.insert(Numbered(task.clone()));
@@ -126,14 +126,13 @@ impl Registry {
         }
     }
 
-    /// Takes a live task out without a trace: another is to have its id.
-    pub(crate) fn remove(&mut self, id: &TaskId, task: &TaskRef) {
-        if self.live_task(id).is_some_and(|live| TaskRef::ptr_eq(live, task)) {
-            if task.is_named() {
-                self.named.remove(id);
-            } else {
-                self.numbered.remove(&task.number);
-            }
+    /// Frees an id, whoever holds it, without a trace: another is to have it.
+    pub(crate) fn vacate(&mut self, id: &TaskId) {
+        if self.history.forget(id) || self.named.remove(id).is_some() {
+            return;
+        }
+        if let Some(number) = self.live_task(id).map(|task| task.number) {
+            self.numbered.remove(&number);
         }
     }
 
@@ -202,7 +201,9 @@ impl History {
     }
 
     fn forget(&mut self, id: &TaskId) -> bool {
-        let Some(index) = self.index(id) else { return false };
+        let Some(index) = self.index(id) else {
+            return false;
+        };
         self.records[index] = None;
         self.places.remove(id);
         true

@@ -7,30 +7,29 @@
 //! ```
 
 use std::any::Any;
-use std::collections::HashSet;
 use std::sync::{Arc, Weak};
 use std::time::Duration;
 
-use crate::clock::{Clock, MonotonicClock, Timestamp, check_duration, deadline};
+use crate::admission::{Admitted, admit, admit_all};
+use crate::builder::Builder;
+use crate::clock::{Timestamp, check_duration, deadline};
+use crate::closing::{Shutdown, close};
 use crate::error::Error;
-use crate::event::{EventKind, Listener, ListenerId, Listeners};
+use crate::event::{EventKind, Listener, ListenerId};
 use crate::handle::TaskHandle;
 use crate::id::TaskId;
 use crate::info::TaskInfo;
 use crate::job::IntoJob;
-use crate::queue::{Added, Phase, TaskQueue};
-use crate::reading::Reading;
-use crate::record::{Record, TaskRef, Work};
+use crate::record::TaskRef;
 use crate::recurrence::Recurrence;
-use crate::registry::{Holder, Registry};
+use crate::registry::Holder;
 use crate::run::inside;
 use crate::shared::Shared;
-use crate::state::{CancelMove, CancelOutcome, TaskState};
-use crate::stats::{Counts, Stats};
-use crate::sync::{Generation, Signal, SmallMutex, watch_forks};
+use crate::state::{CancelOutcome, TaskState};
+use crate::stats::Stats;
+use crate::sync::Signal;
 use crate::task::Task;
 use crate::threads::Threads;
-use crate::worker::{Plain, Surroundings};
 
 /// Runs tasks when they are due, on a pool of worker threads.
 ///
@@ -68,113 +67,6 @@ impl Drop for Owner {
     }
 }
 
-/// Settings for a [`Scheduler`].
-#[must_use = "a builder does nothing until build() is called"]
-pub struct Builder {
-    workers: usize,
-    history: usize,
-    name: String,
-    clock: Reading,
-    surroundings: Arc<dyn Surroundings>,
-}
-
-/// The most workers a pool may have.
-pub const MAX_WORKERS: usize = 1024;
-
-impl Builder {
-    /// How many worker threads: 1 to 1024; 4 otherwise.
-    pub fn workers(mut self, workers: usize) -> Self {
-        self.workers = workers;
-        self
-    }
-
-    /// How many finished tasks are remembered; 10,000 otherwise.
-    pub fn history(mut self, history: usize) -> Self {
-        self.history = history;
-        self
-    }
-
-    /// What the threads are called, before a dash and their number; `duetime` otherwise.
-    pub fn name(mut self, name: impl Into<String>) -> Self {
-        self.name = name.into();
-        self
-    }
-
-    /// Where time comes from; the system's monotonic clock otherwise.
-    pub fn clock(mut self, clock: impl Clock) -> Self {
-        self.clock = Reading::custom(clock);
-        self
-    }
-
-    /// What worker threads live in; nothing otherwise.
-    pub fn surroundings(mut self, surroundings: impl Surroundings) -> Self {
-        self.surroundings = Arc::new(surroundings);
-        self
-    }
-
-    /// The scheduler. Its threads start with the first task.
-    ///
-    /// # Errors
-    /// [`Error::InvalidValue`] for a number of workers out of bounds or a name with a NUL.
-    pub fn build(self) -> Result<Scheduler, Error> {
-        let Self { workers, history, name, clock, surroundings } = self;
-        if !(1..=MAX_WORKERS).contains(&workers) {
-            return Err(Error::invalid("workers", workers, "between 1 and 1024"));
-        }
-        if name.contains('\0') {
-            return Err(Error::invalid("name", name, "free of NUL characters"));
-        }
-        watch_forks();
-        let shared = Arc::new_cyclic(|me: &Weak<Shared>| Shared {
-            me: me.clone(),
-            name,
-            workers,
-            queue: TaskQueue::new(workers, clock.pace()),
-            clock,
-            registry: SmallMutex::new(Registry::new(history)),
-            listeners: Listeners::default(),
-            counts: Counts::default(),
-            made_in: Generation::current(),
-        });
-        if let Some(clock) = shared.clock.clock() {
-            clock.drive(shared.as_driven());
-        }
-        let threads = Threads::new(surroundings);
-        Ok(Scheduler { owner: Arc::new(Owner { shared, threads }) })
-    }
-}
-
-/// How to shut down; see [`Scheduler::shutdown_with`].
-#[derive(Clone, Copy, Debug, Default)]
-#[must_use]
-pub struct Shutdown {
-    wait: bool,
-    drain: bool,
-    timeout: Option<Duration>,
-}
-
-impl Shutdown {
-    /// Returns at once; running jobs end by themselves.
-    pub fn now() -> Self {
-        Self::default()
-    }
-
-    /// Returns when the running jobs have ended.
-    pub fn wait() -> Self {
-        Self { wait: true, ..Self::default() }
-    }
-
-    /// Tasks that are due already run first.
-    pub fn drain(self) -> Self {
-        Self { drain: true, ..self }
-    }
-
-    /// Waits no longer than this.
-    pub fn timeout(self, timeout: Duration) -> Self {
-        Self { timeout: Some(timeout), ..self }
-    }
-}
-
 impl Scheduler {
     /// A scheduler with four workers on the system's monotonic clock.
     #[must_use]
@@ -185,13 +77,11 @@ impl Scheduler {
 
     /// A scheduler with other settings.
     pub fn builder() -> Builder {
-        Builder {
-            workers: 4,
-            history: 10_000,
-            name: "duetime".into(),
-            clock: Reading::Monotonic(MonotonicClock::new()),
-            surroundings: Arc::new(Plain),
-        }
+        Builder::default()
+    }
+
+    pub(crate) fn own(shared: Arc<Shared>, threads: Threads) -> Self {
+        Self { owner: Arc::new(Owner { shared, threads }) }
     }
 
     fn shared(&self) -> &Arc<Shared> {
@@ -211,7 +101,14 @@ impl Scheduler {
     /// shutdown, [`Error::InvalidValue`] for a rule out of bounds, [`Error::SpawnWorker`] if the
     /// system gives no threads, [`Error::Forked`]. The task is then not scheduled.
     pub fn schedule(&self, task: Task) -> Result<TaskHandle, Error> {
-        self.enter(vec![task], false).map(|mut handles| handles.remove(0))
+        let shared = self.checked()?;
+        task.check()?;
+        self.owner.threads.start(shared)?;
+        let record = admit(shared, task)?;
+        let handle = shared.handle(record.clone());
+        shared.emit_next(EventKind::Scheduled, &record);
+        shared.bring(record);
+        Ok(handle)
     }
 
     /// Schedules a task in place of the one that has its id: a waiting one is cancelled, a
@@ -220,7 +117,7 @@ impl Scheduler {
     /// # Errors
     /// As [`Scheduler::schedule`]; [`Error::TaskRunning`] if the holder of the id runs.
     pub fn replace(&self, task: Task) -> Result<TaskHandle, Error> {
-        self.enter(vec![task], true).map(|mut handles| handles.remove(0))
+        self.schedule_with(vec![task], true, |_| ()).map(|mut handles| handles.remove(0))
     }
 
     /// Schedules all of the tasks or, on an error, none.
@@ -228,7 +125,7 @@ impl Scheduler {
     /// # Errors
     /// As [`Scheduler::schedule`].
     pub fn schedule_all(&self, tasks: Vec<Task>) -> Result<Vec<TaskHandle>, Error> {
-        self.enter(tasks, false)
+        self.schedule_with(tasks, false, |_| ())
     }
 
     /// Schedules all of the tasks in place of those that have their ids or, on an error, none.
@@ -236,11 +133,7 @@ impl Scheduler {
     /// # Errors
     /// As [`Scheduler::replace`].
     pub fn replace_all(&self, tasks: Vec<Task>) -> Result<Vec<TaskHandle>, Error> {
-        self.enter(tasks, true)
-    }
-
-    fn enter(&self, tasks: Vec<Task>, replace: bool) -> Result<Vec<TaskHandle>, Error> {
-        self.schedule_with(tasks, replace, |_| ())
+        self.schedule_with(tasks, true, |_| ())
     }
 
     /// [`Scheduler::schedule_all`] or [`Scheduler::replace_all`]. `accepted` is called with the
@@ -258,27 +151,14 @@ impl Scheduler {
         let shared = self.checked()?;
         tasks.iter().try_for_each(Task::check)?;
         self.owner.threads.start(shared)?;
-        let (records, replaced) = admit(shared, tasks, replace)?;
+        let Admitted { records, replaced } = admit_all(shared, tasks, replace)?;
         let handles: Vec<TaskHandle> =
             records.iter().map(|record| shared.handle(record.clone())).collect();
         accepted(&handles);
-        for task in &replaced {
-            shared.complete_taken(task);
-        }
-        for task in &records {
-            shared.emit_next(EventKind::Scheduled, task);
-        }
-        self.bring_all(&records);
+        replaced.iter().for_each(|task| shared.complete_taken(task));
+        records.iter().for_each(|task| shared.emit_next(EventKind::Scheduled, task));
+        shared.bring_all(&records);
         Ok(handles)
-    }
-
-    fn bring_all(&self, records: &[TaskRef]) {
-        let shared = self.shared();
-        let told = records.iter().map(|task| (task.clone(), shared.announce_if_due(task)));
-        let told: Vec<(TaskRef, bool)> = told.collect();
-        let _: Added = shared.queue.add_all(told.into_iter(), shared.queue_time(), |task, _| {
-            shared.complete_cancel(&task);
-        });
     }
 
     /// Schedules `job` once, `delay` from now.
@@ -437,7 +317,9 @@ impl Scheduler {
         let deadline = deadline(timeout);
         let signal = Arc::new(Signal::default());
         let waker = Arc::clone(&signal);
-        let Some(key) = self.when_idle(move || waker.give())? else { return Ok(true) };
+        let Some(key) = self.when_idle(move || waker.give())? else {
+            return Ok(true);
+        };
         let idle = signal.wait(deadline);
         if !idle {
             self.forget_waker(key);
@@ -458,7 +340,7 @@ impl Scheduler {
             return Err(Error::InsideJob("wait_idle"));
         }
         let key = shared.queue.when_quiet(shared.clock.now(), false, Box::new(waker));
-        Ok(key.ok().map(WakerKey))
+        Ok(key.map(WakerKey))
     }
 
     /// Has `waker` called once when the scheduler was shut down and its last job has ended;
@@ -624,82 +506,5 @@ pub struct WakerKey(u64);
 impl Default for Scheduler {
     fn default() -> Self {
         Self::new()
-    }
-}
-
-/// Enters tasks into the registry, all or none; gives their records, and the waiting tasks that
-/// they replaced, whose cancel is to be completed.
-fn admit(
-    shared: &Shared,
-    tasks: Vec<Task>,
-    replace: bool,
-) -> Result<(Vec<TaskRef>, Vec<TaskRef>), Error> {
-    let mut registry = shared.registry.lock();
-    if registry.is_closed() {
-        return Err(Error::SchedulerClosed);
-    }
-    let mut ids = HashSet::new();
-    for id in tasks.iter().filter_map(|task| task.id.as_ref()) {
-        if !ids.insert(id) {
-            return Err(Error::DuplicateTask(id.clone()));
-        }
-        match registry.find(id) {
-            Some(_) if !replace => return Err(Error::DuplicateTask(id.clone())),
-            Some(Holder::Live(task)) if task.state.get() == TaskState::Running => {
-                return Err(Error::TaskRunning(id.clone()));
-            }
-            _ => {}
-        }
-    }
-    drop(ids);
-    let mut replaced = Vec::new();
-    let records = tasks.into_iter().map(|task| {
-        if let Some(id) = &task.id {
-            replaced.extend(vacate(shared, &mut registry, id));
-        }
-        record(&mut registry, task)
-    });
-    let records = records.collect();
-    Ok((records, replaced))
-}
-
-fn record(registry: &mut Registry, task: Task) -> TaskRef {
-    let Task { id, due, job, priority, mut plan, label } = task;
-    if let Some(plan) = &mut plan {
-        plan.slot = due;
-    }
-    let number = registry.next_number();
-    let work = Work { job, plan };
-    let record = TaskRef::new(Record::new(number, id.clone(), due, priority, work, label));
-    registry.insert(id.as_ref(), &record);
-    record
-}
-
-/// Frees an id whose holder does not run; gives the holder if its cancel is to be completed.
-fn vacate(shared: &Shared, registry: &mut Registry, id: &TaskId) -> Option<TaskRef> {
-    match registry.find(id)? {
-        Holder::Finished(_) => {
-            registry.forget(id);
-            None
-        }
-        Holder::Live(task) => {
-            let recalled = shared.queue.recall(&task);
-            registry.remove(id, &task);
-            (recalled == CancelMove::Cancelled).then_some(task)
-        }
-    }
-}
-
-/// Refuses new tasks, cancels the waiting ones and tells the running ones to stop.
-fn close(shared: &Shared, drain: bool) {
-    let live = shared.registry.lock().close();
-    shared.queue.set_phase(if drain { Phase::Draining } else { Phase::Closed });
-    let drains = shared.queue.phase() == Phase::Draining;
-    let now = shared.clock.now();
-    for task in live {
-        let runs_first = drains && task.state.is_waiting() && task.due() <= now;
-        if !runs_first {
-            let _: CancelOutcome = shared.cancel(&task);
-        }
     }
 }

@@ -10,10 +10,11 @@ use crate::error::Error;
 use crate::event::{Event, EventKind, Listeners};
 use crate::handle::TaskHandle;
 use crate::job::contain;
-use crate::queue::{Added, Owed, TaskQueue};
+use crate::queue::TaskQueue;
 use crate::reading::Reading;
 use crate::record::{Ended, TaskRef, Work};
 use crate::registry::Registry;
+use crate::room::Owed;
 use crate::run::{Host, tell};
 use crate::state::{CancelMove, CancelOutcome};
 use crate::stats::Counts;
@@ -52,9 +53,16 @@ impl Shared {
     /// Brings a task that is TELLING into the queue: a new one, a retry or a next slot.
     pub(crate) fn bring(&self, task: TaskRef) {
         let announced = self.announce_if_due(&task);
-        if self.queue.add(task.clone(), announced, self.queue_time()) != Added::Waiting {
-            self.complete_cancel(&task);
+        if let Err(recalled) = self.queue.add(task, announced, self.queue_time()) {
+            self.complete_cancel(&recalled);
         }
+    }
+
+    /// Brings several under one lock, so that no worker sees a part of them.
+    pub(crate) fn bring_all(&self, tasks: &[TaskRef]) {
+        let announced: Vec<bool> = tasks.iter().map(|task| self.announce_if_due(task)).collect();
+        let recalled = self.queue.add_all(tasks, &announced, self.queue_time());
+        recalled.iter().for_each(|task| self.complete_cancel(task));
     }
 
     /// Sends DUE for a task on its way into the queue if its time has come already.
@@ -185,11 +193,12 @@ impl Host for Shared {
 }
 
 impl Driven for Shared {
-    fn quiet(&self, waker: Waker) -> Result<Option<Timestamp>, u64> {
-        match self.queue.when_quiet(self.clock.now(), true, waker) {
-            Ok(key) => Err(key),
-            Err((_, next)) => Ok(next),
-        }
+    fn quiet(&self) -> Option<Option<Timestamp>> {
+        self.queue.quiet(self.clock.now())
+    }
+
+    fn when_quiet(&self, waker: Waker) -> Option<u64> {
+        self.queue.when_quiet(self.clock.now(), true, waker)
     }
 
     fn forget_waker(&self, key: u64) {

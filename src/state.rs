@@ -129,19 +129,6 @@ impl StateCell {
         }
     }
 
-    /// Out of WAITING or TELLING, but not out of RUNNING.
-    pub(crate) fn try_recall(&self) -> CancelMove {
-        if self.move_from(WAITING, CANCELLED).is_ok() {
-            CancelMove::Cancelled
-        } else if self.move_from(TELLING, RECALLED).is_ok() {
-            CancelMove::Recalled
-        } else if self.get().is_end() {
-            CancelMove::Finished
-        } else {
-            CancelMove::Stopping
-        }
-    }
-
     /// Ends the task: as `as_it_ran` if nobody told it to stop, else as `if_stopped`. Only the
     /// thread that holds the task in RUNNING, STOPPING or RECALLED makes this move, so the only
     /// rival is a cancel. Says whether it was told to stop.

@@ -107,11 +107,7 @@ impl Condvar {
     }
 
     /// Sleeps until a signal, the alarm, or no reason at all: the caller looks again.
-    pub(crate) fn wait<'a, T>(
-        &self,
-        guard: MutexGuard<'a, T>,
-        alarm: Alarm,
-    ) -> MutexGuard<'a, T> {
+    pub(crate) fn wait<'a, T>(&self, guard: MutexGuard<'a, T>, alarm: Alarm) -> MutexGuard<'a, T> {
         match (self, guard) {
             (Self::Parking(condvar), MutexGuard::Parking(mut guard)) => {
                 match alarm {

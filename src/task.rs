@@ -109,4 +109,3 @@ impl fmt::Debug for Task {
         f.debug_struct("Task").field("id", &self.id).field("due", &self.due).finish_non_exhaustive()
     }
 }
-

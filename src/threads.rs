@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::thread::{Builder, JoinHandle};
 
 use crate::error::Error;
-use crate::queue::Phase;
+use crate::room::Phase;
 use crate::shared::Shared;
 use crate::sync::{AtomicBool, Ordering, SmallMutex};
 use crate::worker::{self, Surroundings};

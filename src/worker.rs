@@ -8,8 +8,8 @@ use crate::event::{Event, EventKind};
 use crate::heap::Entry;
 use crate::job::{JobError, Outcome, describe};
 use crate::plan::{Plan, Ran, Verdict};
-use crate::queue::{Owed, Take};
 use crate::record::{Ended, TaskRef, Work};
+use crate::room::{Owed, Take};
 use crate::run::{Run, run_job};
 use crate::shared::{Shared, drop_contained};
 
@@ -112,12 +112,13 @@ struct Story<'a> {
 
 fn run(shared: &Shared, entry: Entry<TaskRef>) {
     let Entry { task, due, .. } = entry;
-    let Some(mut work) = task.take_work() else { return };
+    let Some(mut work) = task.take_work() else {
+        return;
+    };
     let started = shared.clock.now();
     let number = task.note(|facts| facts.started = Some(started)).runs + 1;
     let attempt = work.plan.as_ref().map_or(1, |plan| plan.attempt());
-    let mut story =
-        Story { shared, task: &task, due, started, finished: started, number, attempt };
+    let mut story = Story { shared, task: &task, due, started, finished: started, number, attempt };
     story.emit(EventKind::Started, None, None);
     let host = shared.host();
     let outcome = run_job(
@@ -135,8 +136,7 @@ fn run(shared: &Shared, entry: Entry<TaskRef>) {
 impl Story<'_> {
     fn end(&self, mut work: Work, outcome: Outcome) {
         self.note(outcome.error());
-        let ran =
-            Ran { error: outcome.error(), finished: self.finished, runs: self.number };
+        let ran = Ran { error: outcome.error(), finished: self.finished, runs: self.number };
         let verdict = work.plan.as_mut().map_or(Verdict::End, |plan| plan.after(&ran));
         let series = work.plan.as_deref().is_some_and(Plan::is_series);
         let if_stopped = if series { Ended::Cancelled } else { outcome.clone().into() };

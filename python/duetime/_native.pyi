@@ -423,7 +423,7 @@ class Task:
         recurrence: When it is due again; `OneTime()` by default.
         retry: What to do about a failure; `retry.Never()` by default.
         priority: Among tasks with equal due times the higher goes first.
-        max_runs: The number of slots after which a series ends.
+        max_runs: How many runs there may be at most, retries included.
         until: The instant after which a series has no slot.
 
     Raises:

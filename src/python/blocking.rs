@@ -28,7 +28,9 @@ pub(super) fn wait<K>(
             drop(release);
         });
     });
-    let Some(key) = register(waker) else { return Ok(None) };
+    let Some(key) = register(waker) else {
+        return Ok(None);
+    };
     match acquire(&lock, timeout) {
         Ok(true) => Ok(None),
         Ok(false) => Ok(Some(key)),

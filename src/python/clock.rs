@@ -1,18 +1,20 @@
 //! Clocks from Python. Invariant: a Python clock's mistakes reach nobody but `sys.unraisablehook`;
 //! its last good reading stands in.
 
-use std::sync::atomic::{AtomicI64, Ordering};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicI64, Ordering};
 use std::time::Duration;
 
 use pyo3::prelude::*;
 
 use super::blocking;
-use super::numbers::{as_seconds, duration, timestamp};
-use crate::{Clock, Quiet, Timestamp, Waker};
+use super::numbers::{Maybe, as_seconds, duration, timestamp};
+use crate::{Busy, Clock, Timestamp};
 
 /// Any zero-argument callable that gives seconds.
 pub(super) struct CallableClock {
     pub(super) callable: Py<PyAny>,
+    stopped: Arc<AtomicBool>,
     /// The last good reading. Relaxed: any recent one will do.
     last: AtomicI64,
 }
@@ -22,16 +24,35 @@ impl CallableClock {
     pub(super) fn new(callable: &Bound<'_, PyAny>) -> PyResult<Self> {
         let first = timestamp("the clock's reading", &callable.call0()?)?;
         let last = AtomicI64::new(first.as_nanos());
-        Ok(Self { callable: callable.clone().unbind(), last })
+        let stopped = Arc::new(AtomicBool::new(false));
+        Ok(Self { callable: callable.clone().unbind(), stopped, last })
+    }
+
+    /// Stops the clock at its last reading.
+    pub(super) fn stopper(&self) -> Stopper {
+        Stopper(Arc::clone(&self.stopped))
+    }
+}
+
+/// Keeps a scheduler that goes from reading a clock that the garbage collector may have taken
+/// apart before it.
+pub(super) struct Stopper(Arc<AtomicBool>);
+
+impl Stopper {
+    pub(super) fn stop(&self) {
+        // Relaxed: it is read under the GIL that it is written under.
+        self.0.store(true, Ordering::Relaxed);
     }
 }
 
 impl Clock for CallableClock {
     fn now(&self) -> Timestamp {
         Python::attach(|py| {
+            if self.stopped.load(Ordering::Relaxed) {
+                return Timestamp::from_nanos(self.last.load(Ordering::Relaxed));
+            }
             let callable = self.callable.bind(py);
-            let reading =
-                callable.call0().and_then(|time| timestamp("the clock's reading", &time));
+            let reading = callable.call0().and_then(|time| timestamp("the clock's reading", &time));
             match reading {
                 Ok(now) => self.last.store(now.as_nanos(), Ordering::Relaxed),
                 Err(error) => error.write_unraisable(py, Some(callable)),
@@ -41,39 +62,74 @@ impl Clock for CallableClock {
     }
 }
 
-/// A clock that stands still until it is moved.
+/// A clock that stands still until it is moved: tests need not sleep.
+///
+/// Args:
+///     start: What it shows at first, in seconds.
+///
+/// Raises:
+///     ValueError: `start` is out of the clock's range.
+///     TypeError: `start` is not a number.
+///
+/// Example:
+///     >>> from duetime import ManualClock, Scheduler
+///     >>> clock = ManualClock()
+///     >>> with Scheduler(clock=clock) as scheduler:
+///     ...     task = scheduler.after(3600, clock.now)
+///     ...     clock.advance(7200)
+///     ...     task.result()
+///     3600.0
 #[pyclass(frozen, weakref, module = "duetime")]
 pub(super) struct ManualClock {
     pub(super) inner: crate::ManualClock,
 }
 
-type Register<'a> = &'a dyn Fn(Waker) -> Option<Quiet>;
-
 #[pymethods]
 impl ManualClock {
     #[new]
-    #[pyo3(signature = (start=None), text_signature = "(start=0.0)")]
-    fn new(start: Option<&Bound<'_, PyAny>>) -> PyResult<Self> {
-        let start = start.map_or(Ok(Timestamp::ZERO), |start| timestamp("start", start))?;
+    #[pyo3(signature = (start=Maybe::LeftOut), text_signature = "(start=0.0)")]
+    fn new(start: Maybe<'_>) -> PyResult<Self> {
+        let start = start.read(Timestamp::ZERO, |start| timestamp("start", start))?;
         Ok(Self { inner: crate::ManualClock::starting_at(start) })
     }
 
+    /// Give the time in seconds.
     fn now(&self) -> f64 {
         as_seconds(self.inner.now())
     }
 
+    /// Give the time in seconds.
     fn __call__(&self) -> f64 {
         self.now()
     }
 
+    /// Move the time on, stopping at every due time up to the target.
+    ///
+    /// Returns when all that became due, and all that those runs scheduled up to the target, has
+    /// finished.
+    ///
+    /// Args:
+    ///     seconds: How far.
+    ///
+    /// Raises:
+    ///     RuntimeError: Called from a job or a listener.
     fn advance(&self, py: Python<'_>, seconds: &Bound<'_, PyAny>) -> PyResult<()> {
         let by = duration("seconds", seconds)?;
-        self.inner.advance_with(by, |register| block(py, register))
+        self.inner.advance_with(by, |busy| block(py, busy))
     }
 
+    /// Move the time on in one leap, as a stall or a suspended laptop does.
+    ///
+    /// Returns when all that became due has finished.
+    ///
+    /// Args:
+    ///     seconds: How far.
+    ///
+    /// Raises:
+    ///     RuntimeError: Called from a job or a listener.
     fn jump(&self, py: Python<'_>, seconds: &Bound<'_, PyAny>) -> PyResult<()> {
         let by = duration("seconds", seconds)?;
-        self.inner.jump_with(by, |register| block(py, register))
+        self.inner.jump_with(by, |busy| block(py, busy))
     }
 
     fn __repr__(&self) -> String {
@@ -81,11 +137,14 @@ impl ManualClock {
     }
 }
 
-fn block(py: Python<'_>, register: Register<'_>) -> PyResult<()> {
-    match blocking::wait(py, None::<Duration>, register) {
+fn block(py: Python<'_>, busy: &Busy) -> PyResult<()> {
+    if py.detach(|| busy.is_brief()) {
+        return Ok(());
+    }
+    match blocking::wait(py, None::<Duration>, |waker| busy.when_over(waker)) {
         Ok(_) => Ok(()),
-        Err((error, quiet)) => {
-            quiet.into_iter().for_each(Quiet::forget);
+        Err((error, key)) => {
+            key.into_iter().for_each(|key| busy.forget(key));
             Err(error)
         }
     }

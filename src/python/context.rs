@@ -28,11 +28,7 @@ impl Captured {
     }
 
     /// Calls `code` in a fresh copy.
-    pub(super) fn run<T>(
-        &self,
-        py: Python<'_>,
-        code: impl FnOnce() -> PyResult<T>,
-    ) -> PyResult<T> {
+    pub(super) fn run<T>(&self, py: Python<'_>, code: impl FnOnce() -> PyResult<T>) -> PyResult<T> {
         let context = self.copy(py)?;
         // SAFETY: attached, and `context` is a context.
         if unsafe { ffi::PyContext_Enter(context.as_ptr()) } < 0 {
@@ -48,7 +44,9 @@ impl Captured {
     fn copy<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
         if let Some(context) = &self.0 {
             // SAFETY: attached; `context` is a context; returns a new reference or null.
-            return unsafe { Bound::from_owned_ptr_or_err(py, ffi::PyContext_Copy(context.as_ptr())) };
+            return unsafe {
+                Bound::from_owned_ptr_or_err(py, ffi::PyContext_Copy(context.as_ptr()))
+            };
         }
         if let Some(empty) = EMPTY.take() {
             return Ok(empty.into_bound(py));

@@ -115,7 +115,7 @@ pub(super) fn exception(py: Python<'_>, error: &JobError) -> Py<PyAny> {
     }
     let message = error.to_string();
     let error = if error.downcast_ref::<ReturnedFalse>().is_some() {
-        RETURNED_FALSE.error(py, message)
+        RETURNED_FALSE.error(py, "the job returned False".into())
     } else if error.downcast_ref::<Panicked>().is_some() {
         PyRuntimeError::new_err(message)
     } else {

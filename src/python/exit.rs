@@ -24,7 +24,7 @@ pub(super) fn remember(scheduler: &Scheduler) {
     schedulers.push(scheduler.downgrade());
 }
 
-/// Shuts every scheduler down and waits for the running jobs.
+/// Shut down every scheduler of this process, and wait for their running jobs.
 #[pyfunction]
 pub(super) fn _shutdown_all(py: Python<'_>) {
     let all: Vec<Scheduler> = schedulers().iter().filter_map(WeakScheduler::upgrade).collect();

@@ -72,10 +72,13 @@ pub(super) struct CallJob {
 impl Job for CallJob {
     fn run(&mut self, _: &Run) -> Outcome {
         Python::attach(|py| {
-            outcome(py, self.context.run(py, || match &self.args {
-                None => self.object.bind(py).call0(),
-                Some(args) => self.object.bind(py).call1(args.bind(py)),
-            }))
+            outcome(
+                py,
+                self.context.run(py, || match &self.args {
+                    None => self.object.bind(py).call0(),
+                    Some(args) => self.object.bind(py).call1(args.bind(py)),
+                }),
+            )
         })
     }
 }

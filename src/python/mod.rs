@@ -18,7 +18,18 @@ mod seen;
 mod task;
 mod thread;
 
-use pyo3::prelude::*;
+use pyo3::exceptions::PyImportError;
+use pyo3::{ffi, prelude::*};
+
+/// The core's threads attach to the main interpreter, so only there can they run jobs.
+fn refuse_subinterpreters() -> PyResult<()> {
+    // SAFETY: attached, so there is a current interpreter; its id is read from it.
+    let interpreter = unsafe { ffi::PyInterpreterState_GetID(ffi::PyInterpreterState_Get()) };
+    if interpreter == 0 {
+        return Ok(());
+    }
+    Err(PyImportError::new_err("duetime cannot be used in a subinterpreter, only in the main one"))
+}
 
 /// The native part of the package `duetime`.
 #[pymodule]
@@ -44,6 +55,7 @@ mod _native {
     /// Two classes are called `FixedDelay` in Python; here the policy has another name.
     #[pymodule_init]
     fn init(module: &Bound<'_, PyModule>) -> PyResult<()> {
+        super::refuse_subinterpreters()?;
         module.add("RetryFixedDelay", module.py().get_type::<super::rules::RetryFixedDelay>())
     }
 }

@@ -3,9 +3,12 @@
 
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
+use pyo3::Borrowed;
 use pyo3::exceptions::{PyOverflowError, PyTypeError, PyValueError};
 use pyo3::prelude::*;
-use pyo3::types::{PyBool, PyDateTime, PyDelta, PyDeltaAccess, PyFloat, PyInt, PyString, PyTzInfoAccess};
+use pyo3::types::{
+    PyBool, PyDateTime, PyDelta, PyDeltaAccess, PyFloat, PyInt, PyString, PyTzInfoAccess,
+};
 
 use crate::{MAX_DURATION, TaskId, Timestamp};
 
@@ -27,7 +30,11 @@ pub(super) fn wrong_type(parameter: &str, value: &Bound<'_, PyAny>, expected: &s
 fn shown(value: &Bound<'_, PyAny>) -> String {
     let text = value.repr().map(|text| text.to_string());
     let text = text.unwrap_or_else(|_| "a value that cannot be shown".into());
-    if text.chars().count() <= 60 { text } else { text.chars().take(57).chain("...".chars()).collect() }
+    if text.chars().count() <= 60 {
+        text
+    } else {
+        text.chars().take(57).chain("...".chars()).collect()
+    }
 }
 
 /// A number in seconds, exact where Python's is.
@@ -110,7 +117,9 @@ pub(super) fn period(parameter: &str, value: &Bound<'_, PyAny>) -> PyResult<Dura
 
 /// A longest wait: none, or any finite number from 0. Beyond 500 years it is as good as none.
 pub(super) fn timeout(value: Option<&Bound<'_, PyAny>>) -> PyResult<Option<Duration>> {
-    let Some(value) = value.filter(|value| !value.is_none()) else { return Ok(None) };
+    let Some(value) = value.filter(|value| !value.is_none()) else {
+        return Ok(None);
+    };
     if let Ok(float) = value.cast::<PyFloat>()
         && float.value() > BILLION
         && float.value().is_finite()
@@ -172,13 +181,13 @@ impl When {
             .ok_or_else(|| out_of_bounds(parameter, value, "within 292 years of 1970"))
     }
 
-    /// The instant on a clock that shows `now`.
-    pub(super) fn on_clock(self, now: Timestamp) -> Timestamp {
+    /// The instant on the clock that `now` reads.
+    pub(super) fn on_clock(self, now: impl Fn() -> Timestamp) -> Timestamp {
         match self {
             Self::Clock(time) => time,
             Self::Wall(nanos) => {
                 let ahead = nanos - wall_nanos();
-                let time = i128::from(now.as_nanos()) + ahead;
+                let time = i128::from(now().as_nanos()) + ahead;
                 let nearest = time.clamp(i64::MIN.into(), i64::MAX.into());
                 Timestamp::from_nanos(i64::try_from(nearest).unwrap_or(i64::MAX))
             }
@@ -205,6 +214,35 @@ pub(super) fn task_id(value: &Bound<'_, PyAny>) -> PyResult<TaskId> {
         return number.map_err(|_| out_of_bounds("id", value, "a number of 64 bits"));
     }
     Err(wrong_type("id", value, "a str or an int"))
+}
+
+/// A parameter that was left out, or whatever was given for it: for those where `None` is as wrong
+/// as any other type.
+pub(super) enum Maybe<'py> {
+    LeftOut,
+    Given(Bound<'py, PyAny>),
+}
+
+impl<'a, 'py> FromPyObject<'a, 'py> for Maybe<'py> {
+    type Error = PyErr;
+
+    fn extract(object: Borrowed<'a, 'py, PyAny>) -> PyResult<Self> {
+        Ok(Self::Given(object.to_owned()))
+    }
+}
+
+impl<'py> Maybe<'py> {
+    /// Reads what was given.
+    pub(super) fn read<T>(
+        &self,
+        left_out: T,
+        read: impl FnOnce(&Bound<'py, PyAny>) -> PyResult<T>,
+    ) -> PyResult<T> {
+        match self {
+            Self::LeftOut => Ok(left_out),
+            Self::Given(value) => read(value),
+        }
+    }
 }
 
 /// A whole number with bounds, for counts and priorities.

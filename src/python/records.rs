@@ -35,9 +35,10 @@ impl<const N: usize> Members<N> {
                 .iter()
                 .map(|&name| class.getattr(name).map(Bound::unbind))
                 .collect::<PyResult<_>>()?;
-            Ok::<_, PyErr>(<[Py<PyAny>; N]>::try_from(members).unwrap_or_else(|_| {
-                unreachable!("as many members as names")
-            }))
+            Ok::<_, PyErr>(
+                <[Py<PyAny>; N]>::try_from(members)
+                    .unwrap_or_else(|_| unreachable!("as many members as names")),
+            )
         })?;
         Ok(found[member].bind(py).clone())
     }

@@ -11,13 +11,18 @@ use crate::{TaskInfo, TaskState, Timestamp};
 /// `<Task 'report' WAITING due in 4m12s, every 10m, 3 runs, 1 failure>`.
 pub(super) fn task(py: Python<'_>, task: &Task) -> PyResult<String> {
     if !task.is_scheduled() {
-        return Ok("<Task not scheduled>".into());
+        return Ok(match task.draft_id() {
+            Some(id) => format!("<Task {id} not scheduled>"),
+            None => "<Task not scheduled>".into(),
+        });
     }
-    let Ok(handle) = task.handle() else { return Ok("<Task of the parent process>".into()) };
+    let Ok(handle) = task.handle() else {
+        return Ok("<Task of the parent process>".into());
+    };
     let info = handle.info();
     let due = handle.now().and_then(|now| due(&info, now));
     let rule = task.recurrence_object(py).and_then(|rule| recurrence(&rule));
-    let runs = counted(info.runs, "run").filter(|_| rule.is_some() || info.runs > 1);
+    let runs = counted(info.runs, "run");
     let failures = counted(info.failures, "failure");
     let missed = counted(info.missed, "missed slot");
     let parts = [due, rule, runs, failures, missed].into_iter().flatten();

@@ -1,13 +1,14 @@
 //! Recurrences and retry policies across the border. Invariant: ours are native on both sides and
 //! never call Python; anybody's are Python objects whose mistakes end their own task only.
 
+use std::sync::OnceLock;
 use std::time::Duration;
 
 use pyo3::prelude::*;
-use pyo3::types::PyTuple;
+use pyo3::types::{PyTuple, PyWeakrefReference};
 
 use super::errors::Raised;
-use super::numbers::{as_seconds, duration, float, integer, period, timestamp, wrong_type};
+use super::numbers::{Maybe, as_seconds, duration, float, integer, period, timestamp, wrong_type};
 use super::records;
 use crate::{JobError, Missed, Next, Recurrence, RetryPolicy, Timestamp, retry};
 
@@ -128,8 +129,12 @@ impl RetryPolicy for Policy {
     }
 }
 
-/// The recurrence that a task was described with, kept for its holders to see.
-pub(super) struct Label(pub(super) Py<PyAny>);
+/// What goes with a task that has an id or a rule: the recurrence that it was described with, and
+/// the Python task, so that whoever asks for it by id gets the one that its maker holds.
+pub(super) struct Label {
+    pub(super) recurrence: Option<Py<PyAny>>,
+    pub(super) task: OnceLock<Py<PyWeakrefReference>>,
+}
 
 /// What `__reduce__` returns: the class and its arguments.
 type Reduced<'py> = (Bound<'py, PyAny>, Bound<'py, PyTuple>);
@@ -159,6 +164,11 @@ fn failures(value: &Bound<'_, PyAny>) -> PyResult<u64> {
 }
 
 /// The recurrence of a task that runs once.
+///
+/// Example:
+///     >>> from duetime import OneTime
+///     >>> OneTime().next_due(10, 12) is None
+///     True
 #[pyclass(frozen, eq, hash, module = "duetime")]
 #[derive(PartialEq, Eq, Hash)]
 pub(super) struct OneTime;
@@ -170,6 +180,7 @@ impl OneTime {
         Self
     }
 
+    /// Give `None`: there is no next run.
     #[expect(clippy::unused_self, reason = "a method in Python")]
     fn next_due(&self, due: f64, finished: f64) {
         let _ = (due, finished);
@@ -185,7 +196,25 @@ impl OneTime {
     }
 }
 
-/// Slots on a grid.
+/// Slots on a grid: the first due time, and every `period` after it.
+///
+/// A task never overlaps itself: slots that pass during a run, or during a stall, are missed.
+///
+/// Args:
+///     period: From slot to slot.
+///     missed: What to do about missed slots; `Missed.SKIP` by default.
+///
+/// Raises:
+///     ValueError: The period is 0, negative, not finite or over 100 years.
+///     TypeError: An argument is of the wrong type.
+///
+/// Example:
+///     >>> from duetime import FixedRate
+///     >>> rate = FixedRate(30)
+///     >>> rate.next_due(0, 4)
+///     30.0
+///     >>> rate.next_due(60, 110)
+///     120.0
 #[pyclass(frozen, eq, hash, module = "duetime")]
 #[derive(PartialEq, Eq, Hash)]
 pub(super) struct FixedRate {
@@ -212,17 +241,28 @@ impl FixedRate {
         Ok(Self { missed, ..Self::of_seconds("period", period)? })
     }
 
+    /// From slot to slot, in seconds.
     #[getter]
     fn period(&self) -> f64 {
         self.period.as_secs_f64()
     }
 
+    /// What is done about missed slots.
     #[getter]
     fn missed<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
         records::missed(py, self.missed)
     }
 
-    fn next_due(&self, due: &Bound<'_, PyAny>, finished: &Bound<'_, PyAny>) -> PyResult<Option<f64>> {
+    /// Give the slot that follows, or `None` beyond the end of the clock's range.
+    ///
+    /// Args:
+    ///     due: The slot that has been run, in seconds of the clock.
+    ///     finished: When that run ended, likewise.
+    fn next_due(
+        &self,
+        due: &Bound<'_, PyAny>,
+        finished: &Bound<'_, PyAny>,
+    ) -> PyResult<Option<f64>> {
         let (due, finished) = (timestamp("due", due)?, timestamp("finished", finished)?);
         Ok(next_seconds(self.core().next_due(due, finished)))
     }
@@ -240,7 +280,21 @@ impl FixedRate {
     }
 }
 
-/// A fixed time from the end of one run to the next.
+/// Each run is due `delay` after the end of the one before.
+///
+/// Not to be confused with the retry policy `duetime.retry.FixedDelay`.
+///
+/// Args:
+///     delay: From the end of a run to the next due time.
+///
+/// Raises:
+///     ValueError: The delay is 0, negative, not finite or over 100 years.
+///     TypeError: The delay is of the wrong type.
+///
+/// Example:
+///     >>> from duetime import FixedDelay
+///     >>> FixedDelay(30).next_due(60, 110)
+///     140.0
 #[pyclass(frozen, eq, hash, module = "duetime")]
 #[derive(PartialEq, Eq, Hash)]
 pub(super) struct FixedDelay {
@@ -254,12 +308,22 @@ impl FixedDelay {
         Ok(Self { delay: period("delay", delay)? })
     }
 
+    /// From the end of a run to the next due time, in seconds.
     #[getter]
     fn delay(&self) -> f64 {
         self.delay.as_secs_f64()
     }
 
-    fn next_due(&self, due: &Bound<'_, PyAny>, finished: &Bound<'_, PyAny>) -> PyResult<Option<f64>> {
+    /// Give the next due time, or `None` beyond the end of the clock's range.
+    ///
+    /// Args:
+    ///     due: The slot that has been run, in seconds of the clock.
+    ///     finished: When that run ended, likewise.
+    fn next_due(
+        &self,
+        due: &Bound<'_, PyAny>,
+        finished: &Bound<'_, PyAny>,
+    ) -> PyResult<Option<f64>> {
         let (due, finished) = (timestamp("due", due)?, timestamp("finished", finished)?);
         Ok(next_seconds(crate::FixedDelay::new(self.delay).next_due(due, finished)))
     }
@@ -273,7 +337,12 @@ impl FixedDelay {
     }
 }
 
-/// The policy that gives up at the first failure.
+/// The retry policy that gives up at the first failure; the default.
+///
+/// Example:
+///     >>> from duetime import retry
+///     >>> retry.Never().delay_after_failure(1) is None
+///     True
 #[pyclass(frozen, eq, hash, module = "duetime.retry")]
 #[derive(PartialEq, Eq, Hash)]
 pub(super) struct Never;
@@ -285,6 +354,7 @@ impl Never {
         Self
     }
 
+    /// Give `None`: there is no retry.
     #[expect(clippy::unused_self, reason = "a method in Python")]
     fn delay_after_failure(&self, failures: &Bound<'_, PyAny>) -> PyResult<()> {
         self::failures(failures).map(drop)
@@ -300,7 +370,21 @@ impl Never {
     }
 }
 
-/// The policy with the same delay each time.
+/// The retry policy with the same delay each time; public as `duetime.retry.FixedDelay`.
+///
+/// Args:
+///     max_retries: How many attempts may follow the first.
+///     delay: From the end of a failed attempt to the next.
+///
+/// Raises:
+///     ValueError: A number is out of its bounds.
+///     TypeError: An argument is of the wrong type.
+///
+/// Example:
+///     >>> from duetime import retry
+///     >>> policy = retry.FixedDelay(max_retries=2, delay=300)
+///     >>> [policy.delay_after_failure(failures) for failures in (1, 2, 3)]
+///     [300.0, 300.0, None]
 #[pyclass(frozen, eq, hash, name = "FixedDelay", module = "duetime.retry")]
 #[derive(PartialEq, Eq, Hash)]
 pub(super) struct RetryFixedDelay {
@@ -322,16 +406,22 @@ impl RetryFixedDelay {
         Ok(Self { max_retries, delay: duration("delay", delay)? })
     }
 
+    /// How many attempts may follow the first.
     #[getter]
     fn max_retries(&self) -> u64 {
         self.max_retries
     }
 
+    /// From the end of a failed attempt to the next, in seconds.
     #[getter]
     fn delay(&self) -> f64 {
         self.delay.as_secs_f64()
     }
 
+    /// Give the delay before the next attempt in seconds, or `None` to give up.
+    ///
+    /// Args:
+    ///     failures: The failed attempts so far, from 1.
     fn delay_after_failure(&self, failures: &Bound<'_, PyAny>) -> PyResult<Option<f64>> {
         let failures = self::failures(failures)?;
         Ok(delay_seconds(self.core().delay_after_failure(failures)))
@@ -347,7 +437,25 @@ impl RetryFixedDelay {
     }
 }
 
-/// The policy whose delay grows.
+/// The retry policy whose delay grows: base, base · factor, base · factor² and so on.
+///
+/// Args:
+///     max_retries: How many attempts may follow the first.
+///     base: The first delay.
+///     factor: What each delay is multiplied by to give the next; at least 1.
+///     cap: The longest delay.
+///     jitter: From 0 to 1: each delay is cut by a random part of up to this share, so that tasks
+///         which failed together do not come back together.
+///
+/// Raises:
+///     ValueError: A number is out of its bounds.
+///     TypeError: An argument is of the wrong type.
+///
+/// Example:
+///     >>> from duetime import retry
+///     >>> policy = retry.ExponentialBackoff(3, base=1, factor=10, cap=60)
+///     >>> [policy.delay_after_failure(failures) for failures in (1, 2, 3, 4)]
+///     [1.0, 10.0, 60.0, None]
 #[pyclass(frozen, eq, module = "duetime.retry")]
 #[derive(PartialEq)]
 pub(super) struct ExponentialBackoff {
@@ -374,52 +482,61 @@ impl ExponentialBackoff {
 impl ExponentialBackoff {
     #[new]
     #[pyo3(
-        signature = (max_retries, base, factor=None, cap=None, jitter=None),
+        signature = (max_retries, base, factor=Maybe::LeftOut, cap=None, jitter=Maybe::LeftOut),
         text_signature = "(max_retries, base, factor=2.0, cap=None, jitter=0.0)"
     )]
     fn new(
         max_retries: &Bound<'_, PyAny>,
         base: &Bound<'_, PyAny>,
-        factor: Option<&Bound<'_, PyAny>>,
+        factor: Maybe<'_>,
         cap: Option<&Bound<'_, PyAny>>,
-        jitter: Option<&Bound<'_, PyAny>>,
+        jitter: Maybe<'_>,
     ) -> PyResult<Self> {
         let policy = Self {
             max_retries: self::max_retries(max_retries)?,
             base: duration("base", base)?,
-            factor: factor.map_or(Ok(2.0), |factor| float("factor", factor))?,
+            factor: factor.read(2.0, |factor| float("factor", factor))?,
             cap: cap.map(|cap| duration("cap", cap)).transpose()?,
-            jitter: jitter.map_or(Ok(0.0), |jitter| float("jitter", jitter))?,
+            jitter: jitter.read(0.0, |jitter| float("jitter", jitter))?,
         };
         policy.core().check()?;
         Ok(policy)
     }
 
+    /// How many attempts may follow the first.
     #[getter]
     fn max_retries(&self) -> u64 {
         self.max_retries
     }
 
+    /// The first delay, in seconds.
     #[getter]
     fn base(&self) -> f64 {
         self.base.as_secs_f64()
     }
 
+    /// What each delay is multiplied by to give the next.
     #[getter]
     fn factor(&self) -> f64 {
         self.factor
     }
 
+    /// The longest delay, in seconds; `None` if there is no cap.
     #[getter]
     fn cap(&self) -> Option<f64> {
         self.cap.map(|cap| cap.as_secs_f64())
     }
 
+    /// The share of a delay that chance may take away.
     #[getter]
     fn jitter(&self) -> f64 {
         self.jitter
     }
 
+    /// Give the delay before the next attempt in seconds, or `None` to give up.
+    ///
+    /// Args:
+    ///     failures: The failed attempts so far, from 1.
     fn delay_after_failure(&self, failures: &Bound<'_, PyAny>) -> PyResult<Option<f64>> {
         let failures = self::failures(failures)?;
         Ok(delay_seconds(self.core().delay_after_failure(failures)))
@@ -471,7 +588,7 @@ pub(super) fn rule_or_period<'py>(
     if value.is_instance_of::<OneTime>() || value.hasattr("next_due")? {
         return Ok((Rule::new(value)?, value.clone()));
     }
-    let rate = Bound::new(value.py(), FixedRate::of_seconds("rule", value)?)?;
+    let rate = Bound::new(value.py(), FixedRate::of_seconds("period", value)?)?;
     Ok((Some(Rule::Rate(rate.get().core())), rate.into_any()))
 }
 

@@ -7,12 +7,36 @@ use super::numbers::{as_seconds, duration};
 use super::records;
 
 /// What a job sees of its run; got from `current_run()`.
+///
+/// Example:
+///     >>> from duetime import Scheduler, current_run
+///     >>> def job():
+///     ...     run = current_run()
+///     ...     while not run.stop_requested:
+///     ...         run.wait(0.01)
+///     ...     return f"stopped in run {run.number}"
+///     >>> scheduler = Scheduler()
+///     >>> task = scheduler.after(0, job)
+///     >>> while not task.running():
+///     ...     pass
+///     >>> scheduler.shutdown()
+///     True
+///     >>> task.result()
+///     'stopped in run 1'
 #[pyclass(frozen, module = "duetime")]
 pub(super) struct Run {
     inner: crate::Run,
 }
 
-/// The run that the calling thread is in the middle of.
+/// Give the run that the calling thread is in the middle of; `None` outside of any job.
+///
+/// Example:
+///     >>> from duetime import Scheduler, current_run
+///     >>> with Scheduler() as scheduler:
+///     ...     scheduler.after(0, lambda: current_run().number).result()
+///     1
+///     >>> current_run() is None
+///     True
 #[pyfunction]
 pub(super) fn current_run() -> Option<Run> {
     crate::current_run().map(|inner| Run { inner })
@@ -20,41 +44,58 @@ pub(super) fn current_run() -> Option<Run> {
 
 #[pymethods]
 impl Run {
+    /// The id of the task.
     #[getter]
     fn id<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
         records::id(py, &self.inner.id())
     }
 
+    /// When the run was due, in seconds of the scheduler's clock.
     #[getter]
     fn due(&self) -> f64 {
         as_seconds(self.inner.due())
     }
 
+    /// When the run started, in seconds of the scheduler's clock.
     #[getter]
     fn now(&self) -> f64 {
         as_seconds(self.inner.now())
     }
 
+    /// 1 for the first run of a slot, 2 for its first retry, and so on.
     #[getter]
     fn attempt(&self) -> u64 {
         self.inner.attempt()
     }
 
+    /// Which run of the task this is, from 1; retries count.
     #[getter]
     fn number(&self) -> u64 {
         self.inner.number()
     }
 
+    /// Whether the job should end soon: it was cancelled, or the scheduler shuts down.
     #[getter]
     fn stop_requested(&self) -> bool {
         self.inner.stop_requested()
     }
 
+    /// Sleep, but no longer than until the job should stop.
+    ///
+    /// Args:
+    ///     seconds: The longest sleep.
+    ///
+    /// Returns:
+    ///     Whether the job should stop.
     fn wait(&self, py: Python<'_>, seconds: &Bound<'_, PyAny>) -> PyResult<bool> {
         let duration = duration("seconds", seconds)?;
         Ok(py.detach(|| self.inner.wait(duration)))
     }
 
+    /// End the job here if it should stop.
+    ///
+    /// Raises:
+    ///     concurrent.futures.CancelledError: A stop was requested.
     fn raise_if_stopped(&self, py: Python<'_>) -> PyResult<()> {
         if self.inner.stop_requested() { Err(cancelled(py)) } else { Ok(()) }
     }

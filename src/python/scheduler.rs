@@ -9,19 +9,20 @@ use pyo3::gc::{PyTraverseError, PyVisit};
 use pyo3::prelude::*;
 use pyo3::types::{PyDateTime, PyDict, PyTuple};
 
-use super::clock::{CallableClock, ManualClock};
+use super::clock::{CallableClock, ManualClock, Stopper};
 use super::job::Callee;
 use super::listener::PyListener;
-use super::numbers::{When, as_seconds, duration, integer, task_id, timeout, wrong_type};
+use super::numbers::{Maybe, When, as_seconds, duration, integer, task_id, timeout, wrong_type};
 use super::rules::{Policy, first_due, max_runs, priority, rule_or_period};
 use super::task::{Draft, Options, Task};
 use super::thread::PythonThread;
 use super::{blocking, exit, records, seen};
 use crate::ListenerId;
 
-/// The native part of `duetime.Scheduler`.
+/// The native part of `duetime.Scheduler`, which is the one to use.
 #[pyclass(frozen, subclass, weakref, module = "duetime._native")]
 pub(super) struct Scheduler {
+    stopper: Option<Stopper>,
     inner: crate::Scheduler,
     clock: Option<Py<PyAny>>,
     /// Which function is which listener. Locked for a moment, never while Python runs.
@@ -32,31 +33,37 @@ pub(super) struct Scheduler {
 impl Scheduler {
     #[new]
     #[pyo3(
-        signature = (workers=None, *, clock=None, history=None, name=None),
+        signature = (
+            workers=Maybe::LeftOut, *, clock=None, history=Maybe::LeftOut, name=Maybe::LeftOut
+        ),
         text_signature = "(workers=4, *, clock=None, history=10000, name='duetime')"
     )]
     fn new(
-        workers: Option<&Bound<'_, PyAny>>,
+        workers: Maybe<'_>,
         clock: Option<&Bound<'_, PyAny>>,
-        history: Option<&Bound<'_, PyAny>>,
-        name: Option<&Bound<'_, PyAny>>,
+        history: Maybe<'_>,
+        name: Maybe<'_>,
     ) -> PyResult<Self> {
-        let mut builder = crate::Scheduler::builder().surroundings(PythonThread);
-        if let Some(workers) = workers {
-            builder = builder.workers(integer("workers", workers, 1, "between 1 and 1024")?);
-        }
-        if let Some(history) = history {
-            builder = builder.history(integer("history", history, 0, "at least 0")?);
-        }
-        if let Some(name) = name {
-            let text: String = name.extract().map_err(|_| wrong_type("name", name, "a str"))?;
-            builder = builder.name(text);
-        }
+        let bound = "between 1 and 1024";
+        let workers = workers.read(4, |workers| integer("workers", workers, 1, bound))?;
+        let history =
+            history.read(10_000, |history| integer("history", history, 0, "at least 0"))?;
+        let name = name.read("duetime".into(), |name| {
+            name.extract::<String>().map_err(|_| wrong_type("name", name, "a str"))
+        })?;
+        let mut builder = crate::Scheduler::builder()
+            .workers(workers)
+            .history(history)
+            .name(name)
+            .surroundings(PythonThread);
+        let mut stopper = None;
         if let Some(clock) = clock {
             builder = if let Ok(manual) = clock.cast::<ManualClock>() {
                 builder.clock(manual.get().inner.clone())
             } else if clock.is_callable() {
-                builder.clock(CallableClock::new(clock)?)
+                let clock = CallableClock::new(clock)?;
+                stopper = Some(clock.stopper());
+                builder.clock(clock)
             } else {
                 let expected = "a ManualClock or a callable that gives seconds";
                 return Err(wrong_type("clock", clock, expected));
@@ -65,30 +72,55 @@ impl Scheduler {
         let inner = builder.build()?;
         exit::remember(&inner);
         let clock = clock.map(|clock| clock.clone().unbind());
-        Ok(Self { inner, clock, listeners: Mutex::default() })
+        Ok(Self { stopper, inner, clock, listeners: Mutex::default() })
     }
 
+    /// The size of the pool.
     #[getter]
     fn workers(&self) -> usize {
         self.inner.workers()
     }
 
+    /// What the threads are called, before their number.
     #[getter]
     fn name(&self) -> &str {
         self.inner.name()
     }
 
+    /// The clock that the scheduler was made with; `None` for the monotonic clock.
     #[getter]
     fn clock(&self, py: Python<'_>) -> Option<Py<PyAny>> {
         self.clock.as_ref().map(|clock| clock.clone_ref(py))
     }
 
+    /// Whether the scheduler is shut down, or shutting down.
     #[getter]
     fn closed(&self) -> PyResult<bool> {
         self.inner.check_process()?;
         Ok(self.inner.is_closed())
     }
 
+    /// Take on a task.
+    ///
+    /// Args:
+    ///     task: The task; it can be scheduled once.
+    ///     replace: First cancel the waiting task, or forget the finished one, that has the id.
+    ///
+    /// Returns:
+    ///     The task.
+    ///
+    /// Raises:
+    ///     DuplicateTaskError: The id is known, and `replace` is false or its holder is running.
+    ///     ValueError: The task was scheduled before.
+    ///     SchedulerClosedError: The scheduler is shut down.
+    ///     ForkedError: The scheduler is the parent process's.
+    ///
+    /// Example:
+    ///     >>> from duetime import Scheduler, Task
+    ///     >>> with Scheduler() as scheduler:
+    ///     ...     task = scheduler.schedule(Task("hello", due=0, job=lambda: "hello"))
+    ///     ...     task.result()
+    ///     'hello'
     #[pyo3(signature = (task, *, replace=false))]
     fn schedule<'py>(
         &self,
@@ -100,6 +132,20 @@ impl Scheduler {
         Ok(task.clone())
     }
 
+    /// Take on several tasks, all or none.
+    ///
+    /// Args:
+    ///     tasks: The tasks.
+    ///     replace: As for `schedule`.
+    ///
+    /// Returns:
+    ///     The tasks, in their order.
+    ///
+    /// Raises:
+    ///     DuplicateTaskError: As for `schedule`; also if two of the tasks have the same id.
+    ///     ValueError: A task was scheduled before.
+    ///     SchedulerClosedError: The scheduler is shut down.
+    ///     ForkedError: The scheduler is the parent process's.
     #[pyo3(signature = (tasks, *, replace=false))]
     fn schedule_all<'py>(
         &self,
@@ -118,42 +164,92 @@ impl Scheduler {
         Ok(tasks)
     }
 
+    /// Run a job once, a while from now.
+    ///
+    /// Args:
+    ///     delay: How long from now.
+    ///     job: What to run.
+    ///     *args: What to call it with.
+    ///     **options: Keyword parameters of `Task`.
+    ///
+    /// Returns:
+    ///     The task.
+    ///
+    /// Raises:
+    ///     ValueError: A number is out of its bounds.
+    ///     TypeError: An argument is of the wrong type.
+    ///     DuplicateTaskError: The `id` is taken.
+    ///     SchedulerClosedError: The scheduler is shut down.
+    ///     ForkedError: The scheduler is the parent process's.
+    ///
+    /// Example:
+    ///     >>> from duetime import Scheduler
+    ///     >>> with Scheduler() as scheduler:
+    ///     ...     scheduler.after(0.01, pow, 2, 10).result()
+    ///     1024
     #[pyo3(signature = (delay, job, /, *args, **options))]
-    fn after(
+    fn after<'py>(
         &self,
-        py: Python<'_>,
+        py: Python<'py>,
         delay: &Bound<'_, PyAny>,
         job: &Bound<'_, PyAny>,
         args: &Bound<'_, PyTuple>,
         options: Option<&Bound<'_, PyDict>>,
-    ) -> PyResult<Task> {
+    ) -> PyResult<Bound<'py, Task>> {
         let due = When::Clock(self.inner.now() + duration("delay", delay)?);
         self.start(py, Draft::once(due, job, args)?, options)
     }
 
+    /// Run a job once, at an instant.
+    ///
+    /// Args:
+    ///     when: An aware datetime, which is converted to the scheduler's clock once, now; or
+    ///         seconds of that clock. In the past means at once.
+    ///     job: What to run.
+    ///     *args: What to call it with.
+    ///     **options: Keyword parameters of `Task`.
+    ///
+    /// Returns:
+    ///     The task.
+    ///
+    /// Raises:
+    ///     ValueError: A number is out of its bounds, or the datetime is naive.
+    ///     TypeError: An argument is of the wrong type.
+    ///     DuplicateTaskError: The `id` is taken.
+    ///     SchedulerClosedError: The scheduler is shut down.
+    ///     ForkedError: The scheduler is the parent process's.
+    ///
+    /// Example:
+    ///     >>> from datetime import datetime, timedelta, timezone
+    ///     >>> from duetime import Scheduler
+    ///     >>> with Scheduler() as scheduler:
+    ///     ...     soon = datetime.now(timezone.utc) + timedelta(milliseconds=10)
+    ///     ...     scheduler.at(soon, lambda: "now").result()
+    ///     'now'
     #[pyo3(signature = (when, job, /, *args, **options))]
-    fn at(
+    fn at<'py>(
         &self,
-        py: Python<'_>,
+        py: Python<'py>,
         when: &Bound<'_, PyAny>,
         job: &Bound<'_, PyAny>,
         args: &Bound<'_, PyTuple>,
         options: Option<&Bound<'_, PyDict>>,
-    ) -> PyResult<Task> {
+    ) -> PyResult<Bound<'py, Task>> {
         let due = When::new("when", when)?;
         self.start(py, Draft::once(due, job, args)?, options)
     }
 
+    /// Run a job again and again; see `duetime.Scheduler.every`.
     #[pyo3(signature = (rule, job, /, *args, first=None, **options))]
-    fn every(
+    fn every<'py>(
         &self,
-        py: Python<'_>,
+        py: Python<'py>,
         rule: &Bound<'_, PyAny>,
         job: &Bound<'_, PyAny>,
         args: &Bound<'_, PyTuple>,
         first: Option<&Bound<'_, PyAny>>,
         options: Option<&Bound<'_, PyDict>>,
-    ) -> PyResult<Task> {
+    ) -> PyResult<Bound<'py, Task>> {
         let (rule, label) = rule_or_period(rule)?;
         let now = self.inner.now();
         let due = match (first, &rule) {
@@ -166,6 +262,24 @@ impl Scheduler {
         self.start(py, Draft { rule, label, ..Draft::once(due, job, args)? }, options)
     }
 
+    /// Cancel a task: no run of it starts any more.
+    ///
+    /// Args:
+    ///     task: The task or its id.
+    ///
+    /// Returns:
+    ///     What was done; true only for `CancelOutcome.CANCELLED`.
+    ///
+    /// Raises:
+    ///     ForkedError: The scheduler is the parent process's.
+    ///
+    /// Example:
+    ///     >>> from duetime import Scheduler
+    ///     >>> with Scheduler() as scheduler:
+    ///     ...     task = scheduler.after(3600, print, id="report")
+    ///     ...     if scheduler.cancel("report"):
+    ///     ...         print("it never runs")
+    ///     it never runs
     #[pyo3(signature = (task, /))]
     fn cancel<'py>(&self, task: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
         self.inner.check_process()?;
@@ -177,21 +291,35 @@ impl Scheduler {
         records::cancel_outcome(task.py(), outcome)
     }
 
+    /// Give the live task of that id; `None` if there is none, or it has ended.
     #[pyo3(signature = (id, /))]
-    fn get(&self, id: &Bound<'_, PyAny>) -> PyResult<Option<Task>> {
-        Ok(self.inner.get(task_id(id)?)?.map(Task::scheduled))
+    fn get<'py>(&self, id: &Bound<'py, PyAny>) -> PyResult<Option<Bound<'py, Task>>> {
+        Ok(self.inner.get(task_id(id)?)?.map(|handle| Task::found(id.py(), handle)).transpose()?)
     }
 
+    /// Give the record of a task that lives or is remembered.
+    ///
+    /// Raises:
+    ///     UnknownTaskError: The scheduler does not know the id.
     #[pyo3(signature = (id, /))]
     fn info<'py>(&self, id: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
         records::task_info(id.py(), &self.inner.info(task_id(id)?)?)
     }
 
+    /// Forget a finished task: its id is free again.
+    ///
+    /// Raises:
+    ///     UnknownTaskError: The scheduler does not know the id.
+    ///     ValueError: The task has not ended; cancel it first.
     #[pyo3(signature = (id, /))]
     fn forget(&self, id: &Bound<'_, PyAny>) -> PyResult<()> {
         Ok(self.inner.forget(task_id(id)?)?)
     }
 
+    /// Give the records of all tasks that live or are remembered.
+    ///
+    /// Args:
+    ///     state: Only those in this state.
     #[pyo3(signature = (state=None))]
     fn tasks<'py>(
         &self,
@@ -202,19 +330,33 @@ impl Scheduler {
         self.inner.tasks(state)?.iter().map(|info| records::task_info(py, info)).collect()
     }
 
+    /// Give the time of the scheduler's clock, in seconds.
     fn now(&self) -> PyResult<f64> {
         self.inner.check_process()?;
         Ok(as_seconds(self.inner.now()))
     }
 
+    /// Give the due time of the earliest waiting task; `None` if none waits.
     fn next_due(&self) -> PyResult<Option<f64>> {
         Ok(self.inner.next_due()?.map(as_seconds))
     }
 
+    /// Look at the clock again: to be called after a clock of your own was moved.
     fn wake(&self) -> PyResult<()> {
         Ok(self.inner.wake()?)
     }
 
+    /// Wait until nothing is running and nothing is due.
+    ///
+    /// Args:
+    ///     timeout: The longest wait; without one, as long as it takes.
+    ///
+    /// Returns:
+    ///     `False` if `timeout` came first.
+    ///
+    /// Raises:
+    ///     RuntimeError: Called from a job or a listener.
+    ///     ForkedError: The scheduler is the parent process's.
     #[pyo3(signature = (timeout=None))]
     fn wait_idle(&self, py: Python<'_>, timeout: Option<&Bound<'_, PyAny>>) -> PyResult<bool> {
         let timeout = self::timeout(timeout)?;
@@ -231,10 +373,19 @@ impl Scheduler {
         self.give_up(waited)
     }
 
+    /// Give the numbers of this moment.
     fn stats<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
         records::stats(py, &self.inner.stats()?)
     }
 
+    /// Have a function called with each event.
+    ///
+    /// It is called on the thread that made the move, with no lock held, and may call any method
+    /// of the scheduler. An error of the function is reported through `sys.unraisablehook`.
+    ///
+    /// Args:
+    ///     fn: What to call.
+    ///     kinds: Which kinds of event; all of them by default.
     #[pyo3(signature = (r#fn, kinds=None))]
     fn add_listener(
         &self,
@@ -252,6 +403,7 @@ impl Scheduler {
         Ok(())
     }
 
+    /// Stop calling a function; no harm if it is not a listener.
     #[pyo3(signature = (r#fn, /))]
     fn remove_listener(&self, r#fn: &Bound<'_, PyAny>) -> PyResult<()> {
         self.inner.check_process()?;
@@ -272,6 +424,7 @@ impl Scheduler {
         Ok(())
     }
 
+    /// Refuse new tasks, tell running jobs to stop; see `duetime.Scheduler.shutdown`.
     #[pyo3(signature = (wait=true, *, drain=false, timeout=None))]
     fn shutdown(
         &self,
@@ -334,6 +487,7 @@ impl Scheduler {
     }
 
     fn __clear__(&self) {
+        self.stop_clock();
         // An error means a forked child, where nothing of the scheduler may be touched.
         if self.inner.close(false).is_ok() {
             self.inner.clear_listeners();
@@ -343,23 +497,35 @@ impl Scheduler {
     }
 }
 
+impl Drop for Scheduler {
+    fn drop(&mut self) {
+        self.stop_clock();
+    }
+}
+
 impl Scheduler {
+    fn stop_clock(&self) {
+        if let Some(stopper) = &self.stopper {
+            stopper.stop();
+        }
+    }
+
     fn listeners(&self) -> std::sync::MutexGuard<'_, Vec<(Py<PyAny>, ListenerId)>> {
         self.listeners.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Schedules a description that nobody else has, with the options of a call.
-    fn start(
+    fn start<'py>(
         &self,
-        py: Python<'_>,
+        py: Python<'py>,
         mut draft: Draft,
         options: Option<&Bound<'_, PyDict>>,
-    ) -> PyResult<Task> {
+    ) -> PyResult<Bound<'py, Task>> {
         if let Some(options) = options {
             draft.set(options)?;
         }
-        let task = draft.into_core(py, self.inner.now())?;
-        Ok(Task::scheduled(self.inner.schedule(task)?))
+        let task = draft.into_core(py, || self.inner.now())?;
+        Task::on(py, self.inner.schedule(task)?)
     }
 
     /// Schedules the descriptions of all tasks, or none.
@@ -388,11 +554,12 @@ impl Scheduler {
         let core = tasks
             .iter()
             .filter_map(|task| task.get().copy_draft(py))
-            .map(|draft| draft.into_core(py, now))
+            .map(|draft| draft.into_core(py, || now))
             .collect::<PyResult<Vec<crate::Task>>>()?;
         self.inner.schedule_with(core, replace, |handles| {
             for (task, handle) in tasks.iter().zip(handles) {
                 task.get().set_handle(handle.clone());
+                Task::introduce(task);
             }
         })?;
         Ok(())

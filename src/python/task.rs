@@ -7,7 +7,7 @@ use std::sync::{Mutex, OnceLock, PoisonError};
 use pyo3::exceptions::{PyRuntimeError, PyTypeError, PyValueError};
 use pyo3::gc::{PyTraverseError, PyVisit};
 use pyo3::prelude::*;
-use pyo3::types::{PyList, PyTuple};
+use pyo3::types::{PyList, PyTuple, PyWeakrefReference};
 
 use super::blocking;
 use super::errors::{exception, task_error, timed_out};
@@ -18,7 +18,35 @@ use super::records;
 use super::rules::{self, Label, OneTime, Policy, Rule};
 use crate::{TaskError, TaskHandle, TaskId, TaskState, Timestamp, Value};
 
-/// What to run and when, and the handle on it.
+/// What to run and when, and the handle on it, as a `Timer` or a `Future` is.
+///
+/// It can be scheduled once. The waiting methods mean what they mean on a
+/// `concurrent.futures.Future`, for the whole life of the task: a recurring task is done when its
+/// series ends.
+///
+/// Args:
+///     id: What the task is known by; made by the scheduler by default.
+///     due: When it is first due: seconds of the scheduler's clock, or an aware datetime. In the
+///         past is legal: it then runs at once.
+///     job: A callable, called as `job(*args)`, or an object with a method `run(now)`. It fails by
+///         returning exactly `False` or by raising; anything else that it returns is the result.
+///     args: What a callable is called with.
+///     recurrence: When it is due again; `OneTime()` by default.
+///     retry: What to do about a failure; `retry.Never()` by default.
+///     priority: Among tasks with equal due times the higher goes first.
+///     max_runs: How many runs there may be at most, retries included.
+///     until: The instant after which a series has no slot.
+///
+/// Raises:
+///     ValueError: A number is out of its bounds, or a datetime is naive.
+///     TypeError: An argument is of the wrong type.
+///
+/// Example:
+///     >>> from duetime import FixedRate, Scheduler, Task
+///     >>> with Scheduler() as scheduler:
+///     ...     task = Task("tick", due=scheduler.now(), job=lambda: 42, max_runs=1)
+///     ...     scheduler.schedule(task).result()
+///     42
 #[pyclass(frozen, weakref, module = "duetime")]
 pub(super) struct Task {
     /// The description, until it is scheduled. Locked for a moment, never while Python runs.
@@ -63,18 +91,23 @@ impl Draft {
         }
     }
 
-    /// The core's task, on a clock that shows `now`.
-    pub(super) fn into_core(self, py: Python<'_>, now: Timestamp) -> PyResult<crate::Task> {
+    /// The core's task. `now` reads the scheduler's clock.
+    pub(super) fn into_core(
+        self,
+        py: Python<'_>,
+        now: impl Fn() -> Timestamp,
+    ) -> PyResult<crate::Task> {
         let Self { id, due, callee, rule, label, policy, options } = self;
-        let mut task = crate::Task::new(due.on_clock(now), callee.into_job(py)?);
+        let mut task = crate::Task::new(due.on_clock(&now), callee.into_job(py)?);
+        let named = id.is_some();
         if let Some(id) = id {
             task = task.id(id);
         }
         if let Some(rule) = rule {
             task = task.recurrence(rule);
         }
-        if let Some(label) = label {
-            task = task.label(Label(label));
+        if label.is_some() || named {
+            task = task.label(Label { recurrence: label, task: OnceLock::new() });
         }
         if let Some(policy) = policy {
             task = task.retry(policy);
@@ -83,7 +116,7 @@ impl Draft {
             task = task.max_runs(max_runs);
         }
         if let Some(until) = options.until {
-            task = task.until(until.on_clock(now));
+            task = task.until(until.on_clock(&now));
         }
         Ok(task.priority(options.priority))
     }
@@ -93,6 +126,35 @@ impl Task {
     pub(super) fn scheduled(handle: TaskHandle) -> Self {
         let claimed = AtomicBool::new(true);
         Self { draft: Mutex::new(None), claimed, handle: OnceLock::from(handle) }
+    }
+
+    /// A new Python task on a task of the core.
+    pub(super) fn on(py: Python<'_>, handle: TaskHandle) -> PyResult<Bound<'_, Self>> {
+        let task = Bound::new(py, Self::scheduled(handle))?;
+        Self::introduce(&task);
+        Ok(task)
+    }
+
+    /// The Python task that somebody holds for this handle, or a new one.
+    pub(super) fn found(py: Python<'_>, handle: TaskHandle) -> PyResult<Bound<'_, Self>> {
+        let label = handle.label();
+        let label = label.as_ref().and_then(|label| label.downcast_ref::<Label>());
+        let held = label.and_then(|label| label.task.get()).map(|weak| weak.bind(py));
+        match held.and_then(|weak| weak.upgrade_as::<Self>().ok().flatten()) {
+            Some(task) => Ok(task),
+            None => Bound::new(py, Self::scheduled(handle)),
+        }
+    }
+
+    /// Has the core remember this Python task, weakly, if it remembers anything of it.
+    pub(super) fn introduce(task: &Bound<'_, Self>) {
+        let label = task.get().handle.get().and_then(TaskHandle::label);
+        if let Some(label) = label.as_ref().and_then(|label| label.downcast_ref::<Label>()) {
+            // Without memory for it, asking by id gives another Python task, which is no error.
+            if let Ok(weak) = PyWeakrefReference::new(task.as_any()) {
+                let _ = label.task.set(weak.unbind());
+            }
+        }
     }
 
     fn draft(&self) -> std::sync::MutexGuard<'_, Option<Box<Draft>>> {
@@ -128,10 +190,16 @@ impl Task {
 
     pub(super) fn handle(&self) -> PyResult<&TaskHandle> {
         let handle = self.handle.get().ok_or_else(|| {
-            PyRuntimeError::new_err("the task is not scheduled; give it to Scheduler.schedule first")
+            PyRuntimeError::new_err(
+                "the task is not scheduled; give it to Scheduler.schedule first",
+            )
         })?;
         handle.check_process()?;
         Ok(handle)
+    }
+
+    pub(super) fn draft_id(&self) -> Option<TaskId> {
+        self.draft().as_ref().and_then(|draft| draft.id.clone())
     }
 
     pub(super) fn is_scheduled(&self) -> bool {
@@ -152,11 +220,7 @@ impl Task {
         }
     }
 
-    fn wait_for_end(
-        &self,
-        py: Python<'_>,
-        timeout: Option<std::time::Duration>,
-    ) -> PyResult<bool> {
+    fn wait_for_end(&self, py: Python<'_>, timeout: Option<std::time::Duration>) -> PyResult<bool> {
         let handle = self.handle()?;
         if handle.outcome().is_some() {
             return Ok(true);
@@ -182,7 +246,8 @@ impl Task {
             return draft.label.as_ref().map(|label| label.bind(py).clone());
         }
         let label = self.handle.get()?.label()?;
-        label.downcast_ref::<Label>().map(|label| label.0.bind(py).clone())
+        let recurrence = label.downcast_ref::<Label>()?.recurrence.as_ref()?;
+        Some(recurrence.bind(py).clone())
     }
 }
 
@@ -228,20 +293,25 @@ impl Task {
         Ok(Self { draft: Mutex::new(Some(Box::new(draft))), claimed, handle: OnceLock::new() })
     }
 
+    /// What the task is known by; `None` until it is scheduled, if none was given.
     #[getter]
     fn id<'py>(&self, py: Python<'py>) -> PyResult<Option<Bound<'py, PyAny>>> {
         let id = match self.handle.get() {
             Some(handle) => Some(handle.id()),
-            None => self.draft().as_ref().and_then(|draft| draft.id.clone()),
+            None => self.draft_id(),
         };
         id.map(|id| records::id(py, &id)).transpose()
     }
 
+    /// Where the task is in its life.
     #[getter]
     fn state<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
         records::state(py, self.handle.get().map_or(TaskState::Waiting, TaskHandle::state))
     }
 
+    /// When it is due, or was last due, in seconds of the scheduler's clock.
+    ///
+    /// `None` where that is not known: a datetime before the task is scheduled.
     #[getter]
     fn due(&self) -> Option<f64> {
         if let Some(handle) = self.handle.get() {
@@ -253,6 +323,7 @@ impl Task {
         }
     }
 
+    /// Among tasks with equal due times the higher goes first.
     #[getter]
     fn priority(&self) -> i32 {
         match self.handle.get() {
@@ -261,6 +332,7 @@ impl Task {
         }
     }
 
+    /// When the task is due again.
     #[getter]
     fn recurrence<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
         match self.recurrence_object(py) {
@@ -269,21 +341,25 @@ impl Task {
         }
     }
 
+    /// How many runs were started, retries included.
     #[getter]
     fn runs(&self) -> PyResult<u64> {
         if self.is_scheduled() { Ok(self.handle()?.info().runs) } else { Ok(0) }
     }
 
+    /// How many runs failed.
     #[getter]
     fn failures(&self) -> PyResult<u64> {
         if self.is_scheduled() { Ok(self.handle()?.info().failures) } else { Ok(0) }
     }
 
+    /// How many slots were skipped.
     #[getter]
     fn missed(&self) -> PyResult<u64> {
         if self.is_scheduled() { Ok(self.handle()?.info().missed) } else { Ok(0) }
     }
 
+    /// The last failure, also of a series that goes on; `None` if no run failed.
     #[getter]
     fn error(&self, py: Python<'_>) -> PyResult<Option<Py<PyAny>>> {
         if !self.is_scheduled() {
@@ -292,6 +368,19 @@ impl Task {
         Ok(self.handle()?.last_error().map(|error| exception(py, &error)))
     }
 
+    /// Wait for the end and give what the last run returned.
+    ///
+    /// Args:
+    ///     timeout: The longest wait; without one, as long as it takes.
+    ///
+    /// Returns:
+    ///     What the job returned.
+    ///
+    /// Raises:
+    ///     TimeoutError: The task had not ended in time; `concurrent.futures.TimeoutError` on
+    ///         Python 3.10, where the two differ.
+    ///     concurrent.futures.CancelledError: It was cancelled.
+    ///     BaseException: It ended FAILED: the error of its last run, or `JobReturnedFalse`.
     #[pyo3(signature = (timeout=None))]
     fn result(&self, py: Python<'_>, timeout: Option<&Bound<'_, PyAny>>) -> PyResult<Py<PyAny>> {
         match self.ended(py, timeout)? {
@@ -302,6 +391,14 @@ impl Task {
         }
     }
 
+    /// Wait for the end and give the error of the last run; `None` if it succeeded.
+    ///
+    /// Args:
+    ///     timeout: The longest wait; without one, as long as it takes.
+    ///
+    /// Raises:
+    ///     TimeoutError: As for `result`.
+    ///     concurrent.futures.CancelledError: The task was cancelled.
     #[pyo3(signature = (timeout=None))]
     fn exception(
         &self,
@@ -315,24 +412,39 @@ impl Task {
         }
     }
 
+    /// Wait for the end, whatever it is.
+    ///
+    /// Args:
+    ///     timeout: The longest wait; without one, as long as it takes.
+    ///
+    /// Returns:
+    ///     Whether the task has ended.
     #[pyo3(signature = (timeout=None))]
     fn wait(&self, py: Python<'_>, timeout: Option<&Bound<'_, PyAny>>) -> PyResult<bool> {
         let timeout = self::timeout(timeout)?;
         self.wait_for_end(py, timeout)
     }
 
+    /// Tell whether the task has ended: DONE, FAILED or CANCELLED.
     fn done(&self) -> PyResult<bool> {
         Ok(self.is_scheduled() && self.handle()?.state().is_end())
     }
 
+    /// Tell whether the job is being run.
     fn running(&self) -> PyResult<bool> {
         Ok(self.is_scheduled() && self.handle()?.state() == TaskState::Running)
     }
 
+    /// Tell whether the task ended CANCELLED.
     fn cancelled(&self) -> PyResult<bool> {
         Ok(self.is_scheduled() && self.handle()?.state() == TaskState::Cancelled)
     }
 
+    /// Cancel the task: no run starts any more.
+    ///
+    /// Returns:
+    ///     CANCELLED if it was waiting, STOPPING if it is running, FINISHED if it had ended.
+    ///     UNKNOWN if it was never scheduled.
     fn cancel<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
         let outcome = if self.is_scheduled() {
             self.handle()?.cancel()?
@@ -342,6 +454,12 @@ impl Task {
         records::cancel_outcome(py, outcome)
     }
 
+    /// Have a function called with this task when it has ended; at once if it has.
+    ///
+    /// An error of the function is reported through `sys.unraisablehook`.
+    ///
+    /// Args:
+    ///     fn: What to call.
     fn add_done_callback(slf: &Bound<'_, Self>, r#fn: &Bound<'_, PyAny>) -> PyResult<()> {
         if !r#fn.is_callable() {
             return Err(super::numbers::wrong_type("fn", r#fn, "callable"));
@@ -351,6 +469,7 @@ impl Task {
         Ok(())
     }
 
+    /// Give the task's record: plain values.
     fn info<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
         records::task_info(py, &self.handle()?.info())
     }
@@ -405,4 +524,3 @@ fn arguments<'py>(
         ))),
     }
 }
-

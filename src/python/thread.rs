@@ -20,14 +20,19 @@ impl Surroundings for PythonThread {
     fn live(&self, name: &str, life: &mut dyn FnMut(&dyn Pause)) {
         // No answer: the interpreter ends, and so does this thread, without having lived.
         let _: Option<()> = Python::try_attach(|py| {
-            report(py, py.import(intern!(py, "duetime._threads")).and_then(|module| {
-                module.call_method1(intern!(py, "enter"), (name,)).map(drop)
-            }));
+            report(
+                py,
+                py.import(intern!(py, "duetime._threads")).and_then(|module| {
+                    module.call_method1(intern!(py, "enter"), (name,)).map(drop)
+                }),
+            );
             life(&Detach);
             context::clear();
-            report(py, py.import(intern!(py, "duetime._threads")).and_then(|module| {
-                module.call_method0(intern!(py, "leave")).map(drop)
-            }));
+            report(
+                py,
+                py.import(intern!(py, "duetime._threads"))
+                    .and_then(|module| module.call_method0(intern!(py, "leave")).map(drop)),
+            );
         });
     }
 

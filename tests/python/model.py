@@ -69,14 +69,13 @@ class Entry:
     steps: Sequence[Step] = (Step(),)
     priority: int = 0
     max_runs: int | None = None
-    until: float | None = None
+    until: int | None = None
     state: str = "WAITING"
     runs: int = 0
     failures: int = 0
     missed: int = 0
     slot: int = 0
     slot_failures: int = 0
-    slots: int = 0
     added: int = 0
     told_due: bool = False
 
@@ -87,6 +86,9 @@ class Entry:
     @property
     def lasts(self) -> bool:
         return any(step.ticks for step in self.steps)
+
+    def allows(self, due: int) -> bool:
+        return self.until is None or due <= self.until
 
     def order(self) -> tuple[int, int, int]:
         return self.due, -self.priority, self.added
@@ -205,7 +207,6 @@ class Model:
     def _run(self, entry: Entry) -> None:
         step = entry.steps[entry.runs % len(entry.steps)]
         entry.state, entry.runs, attempt = "RUNNING", entry.runs + 1, entry.slot_failures + 1
-        entry.slots += attempt == 1
         run = (entry.due, entry.runs, attempt)
         self._count("runs")
         self._tell("STARTED", entry, *run)
@@ -234,15 +235,13 @@ class Model:
 
     def _following(self, entry: Entry, good: bool, stops: bool) -> tuple[int | None, int, bool]:
         """When the task runs next, the slots missed until then, and whether that is a retry."""
-        if stops:
+        if stops or entry.runs == entry.max_runs:
             return None, 0, False
         slot, missed = entry.rule.next_slot(entry.slot, self.now)
-        if entry.max_runs is not None and entry.slots >= entry.max_runs:
+        if slot is not None and not entry.allows(slot):
             slot, missed = None, 0
-        if slot is not None and entry.until is not None and slot > entry.until:
-            slot, missed = None, 0
-        if not good:
-            delay = entry.policy.after(entry.slot_failures + 1)
-            if delay is not None and (slot is None or self.now + delay < slot):
-                return self.now + delay, 0, True
-        return slot, missed, False
+        delay = None if good else entry.policy.after(entry.slot_failures + 1)
+        if delay is None or not entry.allows(self.now + delay):
+            return slot, missed, False
+        retries = slot is None or self.now + delay < slot
+        return (self.now + delay, 0, True) if retries else (slot, missed, False)

@@ -32,7 +32,7 @@ from duetime import (
     retry,
 )
 
-WATCHDOG = 60.0
+WATCHDOG = 30.0
 DOCUMENTED = (
     DuetimeError,
     TypeError,

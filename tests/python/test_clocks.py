@@ -186,7 +186,7 @@ def events_of_a_busy_hour(workers: int) -> list[tuple[Any, ...]]:
         scheduler.after(1800, scheduler.cancel, 5, id="cancel")
         clock.advance(1800)
         clock.jump(500)
-        scheduler.every(60, lambda: current_run().wait(25), id="slow")
+        scheduler.every(60, lambda: str(current_run().wait(25)), id="slow")
         clock.advance(1290)  # the last slow run ends before that
     return [
         (event.kind, event.task_id, ns(event.time), event.run, event.attempt)

@@ -88,7 +88,7 @@ def test_what_an_event_says(sim: World) -> None:
 
 def test_lateness_and_duration(manual: World) -> None:
     log = manual.log()
-    manual.scheduler.after(5, lambda: current_run().wait(4), id="t")
+    manual.scheduler.after(5, lambda: str(current_run().wait(4)), id="t")
     manual.clock.jump(8)
     manual.clock.advance(10)
     assert log.of("STARTED")[0].lateness == 3
@@ -129,8 +129,8 @@ def test_due_is_told_on_time_though_every_worker_is_busy(world: World) -> None:
     world.scheduler.add_listener(listen)
     with world.hold():
         task = world.scheduler.after(world.step, int, id="t")
-        # On a simulated clock, moving it waits for the held job; so another thread does it.
-        mover = Thread(world.advance, world.step)
+        # Moving a simulated clock waits for the held job, after the leap; so another thread does it.
+        mover = Thread(world.leap, world.step)
         assert told.wait(WATCHDOG)
         assert not task.running()
         assert log.kinds("t") == ["SCHEDULED", "DUE"]

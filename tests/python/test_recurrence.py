@@ -131,7 +131,7 @@ def test_skipped_slots_are_counted_and_announced_once(manual: World) -> None:
     assert task.due - manual.now() == 3, "then the old grid"
     assert (task.runs, task.missed) == (1, 11)
     assert [event.missed for event in log.of("MISSED", "t")] == [11]
-    manual.clock.jump(33)
+    manual.clock.jump(34)
     assert task.missed == 11 + 6
     assert [event.missed for event in log.of("MISSED", "t")] == [11, 6]
     assert manual.scheduler.info("t").missed == manual.scheduler.stats().missed == 17

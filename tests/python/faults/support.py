@@ -19,7 +19,7 @@ from typing import Any
 import duetime
 
 #: How long anything may take before it counts as hung. No test is right because of it.
-WATCHDOG = 60.0
+WATCHDOG = 30.0
 #: The part of the full figures that is run: 1.0 is all of it.
 SCALE = float(os.environ.get("DUETIME_SCALE", "0.02"))
 HOUR = 3600.0

@@ -135,7 +135,7 @@ def test_a_signal_handler_may_call_the_scheduler() -> None:
     """Tron#591: the handler waited for a lock that the interrupted frame held."""
     code = f"""
         import signal, duetime
-        scheduler, hits, rounds = duetime.Scheduler(2), [], {scaled(5000, 100)}
+        scheduler, hits, rounds = duetime.Scheduler(2, history=10), [], {scaled(5000, 100)}
         def handler(signum, frame):
             hits.append(1)
             task = scheduler.after(0.0001, int)

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 from support import HOUR, WATCHDOG, CellClock, noop, scaled, switches, threads, together
 
-from duetime import Task
+from duetime import FixedRate, Missed, Task
 
 
 @pytest.mark.parametrize("order", list(itertools.permutations([1, 2, 3, 10])), ids=str)
@@ -28,14 +28,32 @@ def test_an_earlier_task_wakes_the_sleeper(manual: Any, order: tuple[int, ...]) 
 @pytest.mark.parametrize("workers", [1, 2, 4])
 def test_an_earlier_task_wakes_the_sleeper_of_a_custom_clock(make: Any, workers: int) -> None:
     """tokio#1700: the same where only `wake` tells the scheduler that its clock has moved."""
-    for order in itertools.permutations([1.0, 2.0, 3.0, 10.0]):
+    for order in itertools.permutations([1, 2, 3, 10]):
         clock, ran = CellClock(), []
         scheduler = make(workers=workers, clock=clock)
-        tasks = {delay: scheduler.after(delay, ran.append, delay) for delay in order}
-        for delay in sorted(tasks):
-            clock.moved(scheduler, delay)
-            assert tasks[delay].wait(WATCHDOG)
+        tasks = {hours: scheduler.after(hours * HOUR, ran.append, hours) for hours in order}
+        for hours in sorted(tasks):
+            clock.moved(scheduler, hours * HOUR)
+            assert tasks[hours].wait(WATCHDOG)
         assert ran == [1, 2, 3, 10]
+
+
+@pytest.mark.parametrize("workers", [1, 2, 4])
+@pytest.mark.parametrize("listen", [False, True])
+def test_a_wake_while_a_worker_goes_to_sleep_is_not_lost(
+    make: Any, workers: int, listen: bool
+) -> None:
+    """cpython#64325: the worker had read the old time, and was not yet asleep to be woken."""
+    clock, ran = CellClock(), threading.Semaphore(0)
+    scheduler = make(workers=workers, clock=clock)
+    if listen:
+        scheduler.add_listener(noop)  # which makes a worker's way to its sleep longer
+    for _ in range(2):
+        scheduler.every(FixedRate(HOUR, Missed.CATCH_UP), ran.release)
+    for slot in range(1, scaled(50_000, 500)):
+        clock.moved(scheduler, slot * HOUR)
+        for _ in range(2):
+            assert ran.acquire(timeout=WATCHDOG), f"the wake of slot {slot} was lost"
 
 
 @pytest.mark.parametrize("workers", [1, 4])

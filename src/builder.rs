@@ -1,0 +1,103 @@
+//! How a scheduler is set up. Invariant: nothing out of bounds gets past `build`.
+
+use std::sync::{Arc, Weak};
+
+use crate::clock::{Clock, MonotonicClock};
+use crate::error::Error;
+use crate::event::Listeners;
+use crate::queue::TaskQueue;
+use crate::reading::Reading;
+use crate::registry::Registry;
+use crate::scheduler::Scheduler;
+use crate::shared::Shared;
+use crate::stats::Counts;
+use crate::sync::{Generation, SmallMutex, watch_forks};
+use crate::threads::Threads;
+use crate::worker::{Plain, Surroundings};
+
+/// Settings for a [`Scheduler`].
+#[must_use = "a builder does nothing until build() is called"]
+pub struct Builder {
+    workers: usize,
+    history: usize,
+    name: String,
+    clock: Reading,
+    surroundings: Arc<dyn Surroundings>,
+}
+
+impl Default for Builder {
+    fn default() -> Self {
+        Self {
+            workers: 4,
+            history: 10_000,
+            name: "duetime".into(),
+            clock: Reading::Monotonic(MonotonicClock::new()),
+            surroundings: Arc::new(Plain),
+        }
+    }
+}
+
+/// The most workers a pool may have.
+pub const MAX_WORKERS: usize = 1024;
+
+impl Builder {
+    /// How many worker threads: 1 to 1024; 4 otherwise.
+    pub fn workers(mut self, workers: usize) -> Self {
+        self.workers = workers;
+        self
+    }
+
+    /// How many finished tasks are remembered; 10,000 otherwise.
+    pub fn history(mut self, history: usize) -> Self {
+        self.history = history;
+        self
+    }
+
+    /// What the threads are called, before a dash and their number; `duetime` otherwise.
+    pub fn name(mut self, name: impl Into<String>) -> Self {
+        self.name = name.into();
+        self
+    }
+
+    /// Where time comes from; the system's monotonic clock otherwise.
+    pub fn clock(mut self, clock: impl Clock) -> Self {
+        self.clock = Reading::custom(clock);
+        self
+    }
+
+    /// What worker threads live in; nothing otherwise.
+    pub fn surroundings(mut self, surroundings: impl Surroundings) -> Self {
+        self.surroundings = Arc::new(surroundings);
+        self
+    }
+
+    /// The scheduler. Its threads start with the first task.
+    ///
+    /// # Errors
+    /// [`Error::InvalidValue`] for a number of workers out of bounds or a name with a NUL.
+    pub fn build(self) -> Result<Scheduler, Error> {
+        let Self { workers, history, name, clock, surroundings } = self;
+        if !(1..=MAX_WORKERS).contains(&workers) {
+            return Err(Error::invalid("workers", workers, "between 1 and 1024"));
+        }
+        if name.contains('\0') {
+            return Err(Error::invalid("name", name, "free of NUL characters"));
+        }
+        watch_forks();
+        let shared = Arc::new_cyclic(|me: &Weak<Shared>| Shared {
+            me: me.clone(),
+            name,
+            workers,
+            queue: TaskQueue::new(workers, clock.pace()),
+            clock,
+            registry: SmallMutex::new(Registry::new(history)),
+            listeners: Listeners::default(),
+            counts: Counts::default(),
+            made_in: Generation::current(),
+        });
+        if let Some(clock) = shared.clock.clock() {
+            clock.drive(shared.as_driven());
+        }
+        Ok(Scheduler::own(shared, Threads::new(surroundings)))
+    }
+}

@@ -1,0 +1,241 @@
+//! The waiting room: what the queue's lock guards. Invariant: every method leaves the counts true;
+//! nothing here blocks, reads a clock or calls anybody.
+
+use crate::clock::{Pace, Timestamp, Waker};
+use crate::heap::{DueHeap, Entry, Live};
+use crate::idle::Idle;
+use crate::nap::Naps;
+use crate::record::TaskRef;
+use crate::state::CancelMove;
+use crate::wakers::Wakers;
+
+impl Live for TaskRef {
+    fn is_live(&self) -> bool {
+        self.state.is_waiting()
+    }
+}
+
+/// How far the queue is from its end.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Phase {
+    /// Tasks come and go.
+    Open,
+    /// Nothing comes in; what was due when the drain began still goes out.
+    Draining,
+    /// Nothing comes or goes.
+    Closed,
+}
+
+/// Guarded by the queue's lock.
+pub(crate) struct Room {
+    /// Those whose DUE event is still to be sent, or is not wanted.
+    pub(crate) waiting: DueHeap<TaskRef>,
+    /// Those whose DUE event was sent. Empty while nobody listens for it.
+    pub(crate) announced: DueHeap<TaskRef>,
+    pub(crate) idle: Idle,
+    pub(crate) phase: Phase,
+    /// The size of the pool.
+    workers: usize,
+    /// Runs that go on.
+    pub(crate) running: usize,
+    /// Cancelled tasks that listeners are being told of.
+    pub(crate) telling: usize,
+    /// Due tasks that were taken out to send their DUE event, and come back.
+    pub(crate) announcing: usize,
+    pub(crate) naps: Naps,
+    /// Who waits for quiet, or for the end.
+    pub(crate) wakers: Wakers,
+    /// Entries ever added: the last key of the order.
+    sequence: u64,
+    /// What the announcer sleeps for, if it sleeps.
+    pub(crate) announcer: Option<Timestamp>,
+    /// How often the clock was moved by hand; see [`Room::has_moved`].
+    pub(crate) moves: u64,
+    /// The latest time that such a move showed.
+    pub(crate) latest: Timestamp,
+    /// Worker threads that have not ended.
+    pub(crate) alive: usize,
+}
+
+/// What a worker owes the queue since it last held the lock.
+#[derive(Debug, Default)]
+pub(crate) struct Owed {
+    /// It was woken and is on its way.
+    pub(crate) arrival: bool,
+    /// Its run is over.
+    pub(crate) run: bool,
+    /// What it took out of the queue has been told.
+    pub(crate) telling: bool,
+    /// How often it knows the clock to have been moved by hand.
+    pub(crate) moves: u64,
+}
+
+/// What a worker got.
+pub(crate) enum Take {
+    /// A task, moved to RUNNING.
+    Task(Entry<TaskRef>),
+    /// Nothing is due.
+    Nothing,
+    /// Nothing will ever be due.
+    Closed,
+}
+
+impl Room {
+    pub(crate) fn new(workers: usize) -> Self {
+        Self {
+            waiting: DueHeap::default(),
+            announced: DueHeap::default(),
+            idle: Idle::default(),
+            phase: Phase::Open,
+            workers,
+            running: 0,
+            telling: 0,
+            announcing: 0,
+            naps: Naps::default(),
+            wakers: Wakers::default(),
+            sequence: 0,
+            announcer: None,
+            moves: 0,
+            latest: Timestamp::MIN,
+            alive: 0,
+        }
+    }
+
+    pub(crate) fn push(&mut self, task: TaskRef, announced: bool) -> Result<(), TaskRef> {
+        if self.phase != Phase::Open || !task.state.enter() {
+            return Err(task);
+        }
+        self.sequence += 1;
+        task.set_announced(announced);
+        let (due, priority, sequence) = (task.due(), task.priority, self.sequence);
+        self.heap_of(&task).push(Entry { due, priority, sequence, task });
+        Ok(())
+    }
+
+    pub(crate) fn note_cancel(&mut self, task: &TaskRef, cancelled: CancelMove) {
+        if cancelled == CancelMove::Cancelled {
+            self.telling += 1;
+            self.heap_of(task).note_tombstone();
+        }
+    }
+
+    pub(crate) fn heap_of(&mut self, task: &TaskRef) -> &mut DueHeap<TaskRef> {
+        if task.is_announced() { &mut self.announced } else { &mut self.waiting }
+    }
+
+    pub(crate) fn settle(&mut self, owed: &mut Owed) {
+        if std::mem::take(&mut owed.arrival) {
+            self.idle.arrive();
+        }
+        self.running -= usize::from(std::mem::take(&mut owed.run));
+        self.telling -= usize::from(std::mem::take(&mut owed.telling));
+    }
+
+    pub(crate) fn take(&mut self, now: Timestamp) -> Take {
+        if self.phase == Phase::Closed {
+            return Take::Closed;
+        }
+        while let Some(entry) = self.pop_due(now) {
+            // A cancel needs the lock to leave WAITING, so this start always wins; the move still
+            // says so itself.
+            if entry.task.state.try_start() {
+                self.running += 1;
+                return Take::Task(entry);
+            }
+        }
+        if self.is_over() { Take::Closed } else { Take::Nothing }
+    }
+
+    /// Whether no task that is not due now will ever be taken.
+    pub(crate) fn is_over(&self) -> bool {
+        match self.phase {
+            Phase::Open => false,
+            Phase::Draining => self.announcing == 0,
+            Phase::Closed => true,
+        }
+    }
+
+    pub(crate) fn pop_due(&mut self, now: Timestamp) -> Option<Entry<TaskRef>> {
+        let announced = match (self.announced.head(), self.waiting.head()) {
+            (Some(announced), Some(waiting)) => announced > waiting, // greatest comes first
+            (announced, _) => announced.is_some(),
+        };
+        if announced { self.announced.pop_due(now) } else { self.waiting.pop_due(now) }
+    }
+
+    /// The due time of the earliest waiting task.
+    pub(crate) fn head_due(&mut self) -> Option<Timestamp> {
+        match (self.announced.head_due(), self.waiting.head_due()) {
+            (Some(announced), Some(waiting)) => Some(announced.min(waiting)),
+            (announced, waiting) => announced.or(waiting),
+        }
+    }
+
+    pub(crate) fn second_due(&self) -> Option<Timestamp> {
+        self.waiting.second_due()
+    }
+
+    /// When something happens next after `now`: a task is due, or a sleeping run wakes.
+    pub(crate) fn next_step(&mut self, now: Timestamp) -> Option<Timestamp> {
+        let head = self.waiting.head_due().filter(|&due| due > now);
+        head.into_iter().chain(self.naps.next_due()).min()
+    }
+
+    /// Whether a reading of the clock is out of date.
+    ///
+    /// A clock is read without the lock, for reading it may be user code. It may be moved after the
+    /// reading and before the lock, by somebody who then finds no sleeper to wake: the reader would
+    /// go to sleep over a task that is due. So whoever moves the clock counts the move under the
+    /// lock, after the clock shows it; and whoever reads the clock in order to sleep notes the
+    /// count under the lock before it reads, and reads again if the count is another afterwards.
+    pub(crate) fn has_moved(&self, seen: &mut u64) -> bool {
+        std::mem::replace(seen, self.moves) != self.moves
+    }
+
+    /// Whom to wake so that the head is covered again, if it is not.
+    pub(crate) fn restore(&mut self, pace: Pace, now: Timestamp) -> Option<usize> {
+        if self.idle.is_empty() {
+            return None;
+        }
+        let due = self.head_due()?;
+        let now = now.max(self.latest); // `now` may be out of date; who is woken looks for itself
+        let alarms_count = match pace {
+            Pace::Monotonic(_) => true,
+            Pace::Free => due > now,
+            // Nobody has an alarm: who moves the clock rings, and until then nothing is due.
+            Pace::Manual if due > now => return None,
+            Pace::Manual => false,
+        };
+        if self.idle.covers(due, alarms_count) { None } else { self.idle.summon() }
+    }
+
+    /// Whether the announcer must be woken for an earlier task than the one that it sleeps for.
+    pub(crate) fn recall_announcer(&mut self) -> bool {
+        let Some(asleep) = self.announcer else {
+            return false;
+        };
+        let earlier = self.waiting.head_due().is_some_and(|due| due < asleep);
+        if earlier {
+            self.announcer = None;
+        }
+        earlier
+    }
+
+    pub(crate) fn is_quiet(&mut self, now: Timestamp, naps_are_quiet: bool) -> bool {
+        let asleep = if naps_are_quiet { self.naps.len() } else { 0 };
+        // While every worker's run sleeps, what is due cannot start before the clock moves.
+        let all_asleep = asleep == self.workers;
+        self.running == asleep
+            && self.telling + self.announcing == 0
+            && (all_asleep || self.head_due().is_none_or(|due| due > now))
+    }
+
+    /// Takes those who wait for what is now, to be called after unlocking.
+    pub(crate) fn quiet_wakers(&mut self, now: Timestamp) -> Vec<Waker> {
+        if self.wakers.nobody_waits_for_quiet() || !self.is_quiet(now, true) {
+            return Vec::new();
+        }
+        let idle = self.is_quiet(now, false);
+        self.wakers.take_quiet(idle)
+    }
+}

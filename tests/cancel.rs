@@ -1,0 +1,357 @@
+//! Cancel: what it answers, what it does, and its races against the start and the end of a run.
+
+mod common;
+
+use std::collections::HashMap;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Weak};
+
+use common::{Gate, Held, Log, World, at, ms, secs, watchdog};
+use duetime::CancelOutcome::{Cancelled, Finished, Stopping, Unknown};
+use duetime::{
+    CancelOutcome, Event, EventKind, FixedRate, Run, Scheduler, Task, TaskError, TaskHandle,
+    TaskId, TaskState, retry,
+};
+
+const BOTH: [bool; 2] = [false, true];
+
+/// Cancels by id or by handle: the answer must be the same.
+fn cancel(world: &World, task: &TaskHandle, by_id: bool) -> CancelOutcome {
+    if by_id { world.scheduler.cancel(&task.id()).unwrap() } else { task.cancel().unwrap() }
+}
+
+#[test]
+fn a_waiting_task_never_runs_and_lets_go_of_its_job_at_once() {
+    for by_id in BOTH {
+        let world = World::new(1);
+        let captured = Arc::new(());
+        let held: Weak<()> = Arc::downgrade(&captured);
+        let task = world
+            .scheduler
+            .schedule(Task::new(at(10), move || drop(Arc::clone(&captured))).id("t"))
+            .unwrap();
+        assert!(held.upgrade().is_some());
+        assert_eq!(cancel(&world, &task, by_id), Cancelled);
+        assert!(held.upgrade().is_none(), "released before its due time");
+        assert_eq!(cancel(&world, &task, by_id), Finished, "and again");
+        world.advance(20);
+        assert_eq!(task.state(), TaskState::Cancelled);
+        assert!(matches!(task.result(None), Err(TaskError::Cancelled)));
+        assert_eq!(task.info().runs, 0);
+        assert_eq!(world.story(), ["0 SCHEDULED 't'", "0 CANCELLED 't'"]);
+    }
+}
+
+#[test]
+fn a_running_one_off_ends_as_its_run_does_without_a_retry() {
+    for (by_id, ok) in [(false, true), (true, true), (false, false), (true, false)] {
+        let world = World::new(1);
+        let held = Held::new();
+        let job = {
+            let held = held.clone();
+            move |run: &Run| {
+                held.hold();
+                assert!(run.stop_requested());
+                ok
+            }
+        };
+        let task = Task::new(at(0), job).retry(retry::FixedDelay::new(5, ms(1)));
+        let task = world.scheduler.schedule(task).unwrap();
+        held.runs.pass();
+        assert_eq!(cancel(&world, &task, by_id), Stopping);
+        assert_eq!(cancel(&world, &task, by_id), Stopping, "and again");
+        assert_eq!(task.state(), TaskState::Running);
+        held.go_on.open();
+        assert!(task.wait(None));
+        let (state, kind) = match ok {
+            true => (TaskState::Done, EventKind::Completed),
+            false => (TaskState::Failed, EventKind::Failed),
+        };
+        assert_eq!(task.state(), state);
+        world.advance(100);
+        assert_eq!(task.info().runs, 1);
+        let events = world.events.take();
+        let last = events.last().unwrap();
+        assert_eq!((last.kind, last.next_due), (kind, None));
+    }
+}
+
+#[test]
+fn a_running_series_is_cancelled_after_its_run() {
+    for ok in BOTH {
+        let world = World::new(1);
+        let held = Held::new();
+        let job = {
+            let held = held.clone();
+            move || {
+                held.hold();
+                ok
+            }
+        };
+        let task = Task::new(at(0), job).id("t").recurrence(FixedRate::new(ms(10)));
+        let task = world.scheduler.schedule(task).unwrap();
+        held.runs.pass();
+        assert_eq!(task.cancel().unwrap(), Stopping);
+        held.go_on.open();
+        assert!(task.wait(None));
+        world.advance(100);
+        assert_eq!(task.state(), TaskState::Cancelled);
+        let ended = if ok { "0 COMPLETED 't'" } else { "0 FAILED 't'" };
+        let expected = ["0 SCHEDULED 't'", "0 DUE 't'", "0 STARTED 't'", ended, "0 CANCELLED 't'"];
+        assert_eq!(world.story(), expected);
+    }
+}
+
+#[test]
+fn what_has_ended_or_is_not_known_cannot_be_cancelled() {
+    let world = World::new(1);
+    let done = world.scheduler.after(ms(1), || true).unwrap();
+    let failed = world.scheduler.after(ms(1), || false).unwrap();
+    world.advance(1);
+    world.events.take();
+    for task in [&done, &failed] {
+        assert_eq!(cancel(&world, task, false), Finished);
+        assert_eq!(cancel(&world, task, true), Finished);
+    }
+    assert_eq!(world.scheduler.cancel("nobody").unwrap(), Unknown);
+    world.scheduler.forget(&done.id()).unwrap();
+    assert_eq!(cancel(&world, &done, true), Unknown);
+    assert_eq!(cancel(&world, &done, false), Finished);
+    let waiting = world.scheduler.after(ms(1), || true).unwrap();
+    world.scheduler.shutdown().unwrap();
+    assert_eq!(waiting.cancel().unwrap(), Finished, "the shutdown cancelled it");
+    assert_eq!(done.state(), TaskState::Done);
+    assert_eq!(failed.state(), TaskState::Failed);
+}
+
+/// more-executors#151: while a retry waits, and from the listener of the failure.
+#[test]
+fn a_waiting_retry_is_cancelled_like_any_waiting_task() {
+    let world = World::new(1);
+    let task = Task::new(at(0), || false).retry(retry::FixedDelay::new(9, ms(10)));
+    let task = world.scheduler.schedule(task).unwrap();
+    world.advance(15);
+    assert_eq!(task.info().runs, 2);
+    assert_eq!(task.cancel().unwrap(), Cancelled);
+    world.advance(100);
+    assert_eq!(task.info().runs, 2);
+    assert_eq!(task.state(), TaskState::Cancelled);
+}
+
+#[test]
+fn a_listener_of_the_failure_may_cancel_the_retry() {
+    let world = World::new(1);
+    let answers = Log::new();
+    let (scheduler, log) = (world.scheduler.downgrade(), answers.clone());
+    let on_failure = move |event: &Event| {
+        let scheduler = scheduler.upgrade().unwrap();
+        log.push(scheduler.cancel(&event.task_id).unwrap());
+        log.push(scheduler.cancel(&event.task_id).unwrap());
+    };
+    world.scheduler.add_listener(on_failure, &[EventKind::Failed]).unwrap();
+    let task = Task::new(at(5), || false).id("t").retry(retry::FixedDelay::new(9, ms(10)));
+    let task = world.scheduler.schedule(task).unwrap();
+    world.advance(100);
+    assert_eq!(answers.take(), [Cancelled, Finished]);
+    assert_eq!((task.state(), task.info().runs), (TaskState::Cancelled, 1));
+    let expected = [
+        "0 SCHEDULED 't'",
+        "5 DUE 't'",
+        "5 STARTED 't'",
+        "5 FAILED 't' next 15",
+        "5 CANCELLED 't'",
+    ];
+    assert_eq!(world.story(), expected);
+}
+
+/// gocron#120, akka#214, jboss-threads#163: a series is stopped by its own job.
+#[test]
+fn a_job_may_cancel_its_own_series_in_any_run() {
+    for last in [1, 2, 1000] {
+        let world = World::quiet(1);
+        let scheduler = world.scheduler.downgrade();
+        let answers = Log::new();
+        let log = answers.clone();
+        let task = world.scheduler.every(FixedRate::new(ms(10)), move |run: &Run| {
+            if run.number() == last {
+                log.push(scheduler.upgrade().unwrap().cancel(&run.id()).unwrap());
+            }
+        });
+        world.advance(20_000);
+        let info = task.unwrap().info();
+        assert_eq!((info.runs, info.state), (last, TaskState::Cancelled));
+        assert_eq!(answers.take(), [Stopping]);
+    }
+}
+
+#[test]
+fn a_due_task_behind_a_busy_worker_is_still_waiting() {
+    let world = World::quiet(1);
+    let held = Held::new();
+    world.scheduler.schedule(Task::new(at(0), held.clone())).unwrap();
+    held.runs.pass();
+    let series = Task::new(at(0), || ()).recurrence(FixedRate::new(ms(10)));
+    let series = world.scheduler.schedule(series).unwrap();
+    assert_eq!(series.cancel().unwrap(), Cancelled);
+    held.go_on.open();
+    world.advance(100);
+    assert_eq!(series.info().runs, 0);
+}
+
+/// cpython#81355: nobody waits for a task that was cancelled.
+#[test]
+fn a_cancel_ends_the_waits_for_a_task() {
+    let world = World::quiet(1);
+    let held = Held::new();
+    world.scheduler.schedule(Task::new(at(0), held.clone())).unwrap();
+    held.runs.pass();
+    let due = world.scheduler.schedule(Task::new(at(0), || ())).unwrap();
+    let waits = Gate::default();
+    let (task, waiting) = (due.clone(), waits.clone());
+    let waiter = std::thread::spawn(move || {
+        waiting.open();
+        task.result(None)
+    });
+    waits.pass();
+    assert_eq!(due.cancel().unwrap(), Cancelled);
+    assert!(matches!(waiter.join().unwrap(), Err(TaskError::Cancelled)));
+    held.go_on.open();
+    assert!(world.scheduler.wait_idle(None).unwrap());
+}
+
+/// tonio#35: the earliest is cancelled and the next one still starts.
+#[test]
+fn a_cancelled_head_does_not_hide_the_next_task() {
+    for by in [0, 9, 10] {
+        let world = World::quiet(1);
+        let earliest = world.scheduler.schedule(Task::new(at(10), || ())).unwrap();
+        let next = world.scheduler.schedule(Task::new(at(11), || ())).unwrap();
+        world.advance(by);
+        let answer = earliest.cancel().unwrap();
+        assert_eq!(answer, if by < 10 { Cancelled } else { Finished });
+        world.advance(11 - by);
+        assert_eq!(next.state(), TaskState::Done);
+    }
+}
+
+/// Waits a little longer or shorter than last time, so that a race stays one.
+#[derive(Default)]
+struct Balance(u32);
+
+impl Balance {
+    fn spin(&self) {
+        for _ in 0..self.0 {
+            std::hint::spin_loop();
+        }
+    }
+
+    fn learn(&mut self, was_early: bool) {
+        let step = self.0 / 8 + 1;
+        self.0 = if was_early { self.0 + step } else { self.0.saturating_sub(step) };
+    }
+}
+
+/// What one task heard of itself.
+#[derive(Default)]
+struct Heard {
+    runs: AtomicU64,
+    /// COMPLETED without a next run, and CANCELLED.
+    completed: AtomicU64,
+    cancelled: AtomicU64,
+}
+
+const ROUNDS: usize = 100_000;
+const BATCH: usize = 50;
+
+/// Cancels tasks while two workers go through them, close to the moment where a cancel is not
+/// `early` any more, by its answer and by the runs so far. Gives how often each was seen.
+fn race(
+    series: bool,
+    early: fn(CancelOutcome, u64) -> bool,
+) -> HashMap<(CancelOutcome, u64), usize> {
+    let _watchdog = watchdog();
+    let scheduler = Scheduler::builder().workers(2).history(100).build().unwrap();
+    let heard: Arc<Vec<Heard>> = Arc::new((0..ROUNDS).map(|_| Heard::default()).collect());
+    let listener = {
+        let heard = Arc::clone(&heard);
+        move |event: &Event| {
+            let TaskId::Int(task) = event.task_id else { unreachable!() };
+            let heard = &heard[usize::try_from(task).unwrap()];
+            match event.kind {
+                EventKind::Cancelled => heard.cancelled.fetch_add(1, Ordering::SeqCst),
+                _ => {
+                    heard.completed.fetch_add(u64::from(event.next_due.is_none()), Ordering::SeqCst)
+                }
+            };
+        }
+    };
+    scheduler.add_listener(listener, &[EventKind::Completed, EventKind::Cancelled]).unwrap();
+    let mut balance = Balance::default();
+    let mut answers = HashMap::new();
+    for first in (0..ROUNDS).step_by(BATCH) {
+        let now = scheduler.now();
+        let task = |n: usize| {
+            let heard = Arc::clone(&heard);
+            let job = move || {
+                heard[n].runs.fetch_add(1, Ordering::SeqCst);
+                Balance(300).spin();
+            };
+            let task = Task::new(now, job).id(i64::try_from(n).unwrap());
+            if series { task.recurrence(FixedRate::new(secs(3600))) } else { task }
+        };
+        let tasks: Vec<Task> = (first..first + BATCH).map(task).collect();
+        let handles = scheduler.schedule_all(tasks).unwrap();
+        let cancel = |(n, task): (usize, &TaskHandle)| {
+            balance.spin();
+            let answer = task.cancel().unwrap();
+            let runs = heard[n].runs.load(Ordering::SeqCst);
+            balance.learn(early(answer, runs));
+            answer
+        };
+        let told: Vec<CancelOutcome> = (first..).zip(&handles).map(cancel).collect();
+        assert!(handles.iter().all(|task| task.wait(None)));
+        assert!(scheduler.wait_idle(None).unwrap(), "the listeners included");
+        for (n, (task, answer)) in (first..).zip(handles.iter().zip(told)) {
+            let heard = &heard[n];
+            let [runs, completed, cancelled] =
+                [&heard.runs, &heard.completed, &heard.cancelled].map(|n| n.load(Ordering::SeqCst));
+            *answers.entry((answer, runs)).or_insert(0) += 1;
+            assert_eq!((task.state(), runs, completed, cancelled), expected(series, answer, runs));
+        }
+    }
+    scheduler.shutdown().unwrap();
+    let stats = scheduler.stats().unwrap();
+    assert_eq!(stats.done + stats.cancelled, ROUNDS as u64);
+    answers
+}
+
+/// State, runs, COMPLETED without a next run, and CANCELLED, after the end.
+fn expected(series: bool, answer: CancelOutcome, runs: u64) -> (TaskState, u64, u64, u64) {
+    match (series, answer) {
+        (false, Cancelled) => (TaskState::Cancelled, 0, 0, 1),
+        (false, Stopping | Finished) => (TaskState::Done, 1, 1, 0),
+        // Before its first run or before its second, in an hour.
+        (true, Cancelled) => (TaskState::Cancelled, runs.min(1), 0, 1),
+        (true, Stopping) => (TaskState::Cancelled, 1, 1, 1),
+        _ => panic!("{answer:?} for a series: {series}"),
+    }
+}
+
+/// python/asyncio#123, pebble#75: of a start and a cancel one wins, and all agree which.
+#[test]
+fn a_cancel_that_races_the_start() {
+    let seen = race(false, |answer, _| answer == Cancelled);
+    assert!(seen.len() >= 2 && seen.contains_key(&(Cancelled, 0)), "no race: {seen:?}");
+}
+
+#[test]
+fn a_cancel_that_races_the_end() {
+    let seen = race(false, |answer, _| answer != Finished);
+    assert!(seen.len() >= 2 && seen.contains_key(&(Finished, 1)), "no race: {seen:?}");
+}
+
+#[test]
+fn a_cancel_that_races_the_way_back_into_the_queue() {
+    let seen = race(true, |answer, runs| runs == 0 || answer == Stopping);
+    assert!(seen.len() >= 2 && seen.contains_key(&(Cancelled, 1)), "no race: {seen:?}");
+}

@@ -1,0 +1,100 @@
+"""What the documentation shows runs: every Python block, every doctest, and the README's Rust."""
+
+from __future__ import annotations
+
+import ast
+import doctest
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+import duetime
+
+ROOT = Path(__file__).resolve().parents[2]
+PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
+PACKAGE = Path(duetime.__file__).parent
+MODULES = sorted([*PACKAGE.glob("*.py"), *PACKAGE.glob("*.pyi")])
+DOCUMENTED = (ast.Module, ast.ClassDef, ast.FunctionDef)
+
+
+def blocks(page: Path, language: str) -> Iterator[tuple[int, str]]:
+    """The fenced blocks of a language, each with the number of its first line."""
+    text = page.read_text(encoding="utf-8")
+    for found in re.finditer(rf"^```{language}\n(.*?)^```$", text, re.DOTALL | re.MULTILINE):
+        yield text.count("\n", 0, found.start(1)) + 1, found[1]
+
+
+def doctests(path: Path) -> Iterator[doctest.DocTest]:
+    """The examples in the docstrings of a module or a stub, read from its text."""
+    parser = doctest.DocTestParser()
+    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+        if isinstance(node, DOCUMENTED) and (text := ast.get_docstring(node, clean=False)):
+            name = f"{path.name}:{getattr(node, 'name', 'module')}"
+            test = parser.get_doctest(text, {}, name, str(path), node.body[0].lineno - 1)
+            if test.examples:
+                yield test
+
+
+BLOCKS = [
+    pytest.param(page, line, code, id=f"{page.name}:{line}")
+    for page in PAGES
+    for line, code in blocks(page, "python")
+]
+DOCTESTS = [
+    pytest.param(test, id=f"{test.name}:{test.lineno}")
+    for path in MODULES
+    for test in doctests(path)
+]
+
+
+def test_there_is_something_to_run() -> None:
+    assert {page.name for page in PAGES} >= {"README.md", "guide.md"}
+    assert {"__init__.py", "_native.pyi", "testing.py"} <= {path.name for path in MODULES}
+    assert len(BLOCKS) >= 6
+    assert len(DOCTESTS) >= 30
+
+
+@pytest.mark.parametrize(("page", "line", "code"), BLOCKS)
+def test_a_block_of_a_page_runs(page: Path, line: int, code: str) -> None:
+    # Padded, so that a traceback names the line of the page.
+    exec(compile("\n" * (line - 1) + code, page, "exec"), {"__name__": "__docs__"})
+
+
+@pytest.mark.parametrize("test", DOCTESTS)
+def test_a_doctest_passes(test: doctest.DocTest) -> None:
+    report: list[str] = []
+    outcome = doctest.DocTestRunner(verbose=False).run(test, out=report.append)
+    assert outcome.failed == 0, "".join(report)
+
+
+def test_the_rust_of_the_readme_is_the_example_that_is_compiled() -> None:
+    [(_, shown)] = blocks(ROOT / "README.md", "rust")
+    example = (ROOT / "examples" / "first.rs").read_text(encoding="utf-8")
+    assert example.partition("\n\n")[2] == shown
+
+
+@pytest.mark.parametrize("page", [*PAGES, ROOT / "ARCHITECTURE.md"], ids=lambda page: page.name)
+def test_a_link_to_a_file_leads_to_one(page: Path) -> None:
+    links = re.findall(r"\]\((?!https?:)([^)#]+)(?:#[^)]*)?\)", page.read_text(encoding="utf-8"))
+    assert [link for link in links if not (page.parent / link).exists()] == []
+
+
+def test_the_picture_of_the_rooms_is_true() -> None:
+    page = (ROOT / "ARCHITECTURE.md").read_text(encoding="utf-8")
+    # The names are in the first 32 columns, what they are for is behind them.
+    _, lib, rest = page.partition("\n lib ")
+    lines = (lib + rest).partition("```")[0].strip("\n").splitlines()
+    ranks = {name: rank for rank, line in enumerate(lines) for name in line[:32].split()}
+    files = {path.stem: path.read_text(encoding="utf-8") for path in (ROOT / "src").glob("*.rs")}
+    assert set(files) == set(ranks)
+    imports = {
+        (name, used)
+        for name, text in files.items()
+        for line in text.splitlines()
+        if not line.lstrip().startswith("//")
+        for used in re.findall(r"\bcrate::(\w+)", line)
+        if used in ranks
+    }
+    assert {edge for edge in imports if ranks[edge[0]] > ranks[edge[1]]} == {("job", "run")}
