@@ -10,7 +10,6 @@ use crate::reading::Reading;
 use crate::registry::Registry;
 use crate::scheduler::Scheduler;
 use crate::shared::Shared;
-use crate::stats::Counts;
 use crate::sync::{Generation, SmallMutex, watch_forks};
 use crate::threads::Threads;
 use crate::worker::{Plain, Surroundings};
@@ -92,7 +91,6 @@ impl Builder {
             clock,
             registry: SmallMutex::new(Registry::new(history)),
             listeners: Listeners::default(),
-            counts: Counts::default(),
             made_in: Generation::current(),
         });
         if let Some(clock) = shared.clock.clock() {

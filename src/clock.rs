@@ -197,11 +197,12 @@ impl Clock for MonotonicClock {
 }
 
 impl fmt::Display for Timestamp {
-    /// Seconds with nine digits after the point.
+    /// Seconds with as many digits as it takes: `320s`, `0.05s`.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let sign = if self.0 < 0 { "-" } else { "" };
         let nanos = self.0.unsigned_abs();
-        write!(f, "{sign}{}.{:09}s", nanos / 1_000_000_000, nanos % 1_000_000_000)
+        let text = format!("{}.{:09}", nanos / 1_000_000_000, nanos % 1_000_000_000);
+        write!(f, "{sign}{}s", text.trim_end_matches('0').trim_end_matches('.'))
     }
 }
 

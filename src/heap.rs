@@ -114,3 +114,6 @@ impl<T: Live> DueHeap<T> {
         self.entries.len().saturating_sub(self.tombstones)
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use crate::clock::Timestamp;
 use crate::id::TaskId;
+use crate::job::JobError;
 use crate::state::TaskState;
 
 /// What is known, or remembered, of a task.
@@ -42,7 +43,31 @@ pub(crate) struct Facts {
     pub(crate) finished: Option<Timestamp>,
 }
 
+/// A run that ended.
+pub(crate) struct Ran {
+    pub(crate) started: Timestamp,
+    pub(crate) finished: Timestamp,
+    /// Why it failed, and the same as text.
+    pub(crate) error: Option<(JobError, Arc<str>)>,
+}
+
+impl Ran {
+    pub(crate) fn error(&self) -> Option<&JobError> {
+        self.error.as_ref().map(|(error, _)| error)
+    }
+}
+
 impl Facts {
+    pub(crate) fn note(&mut self, ran: &Ran) {
+        self.runs += 1;
+        self.started = Some(ran.started);
+        self.finished = Some(ran.finished);
+        if let Some((_, text)) = &ran.error {
+            self.failures += 1;
+            self.error = Some(Arc::clone(text));
+        }
+    }
+
     pub(crate) fn into_info(self, id: TaskId, state: TaskState, due: Timestamp) -> TaskInfo {
         let Self { runs, failures, missed, error, started, finished } = self;
         TaskInfo { id, state, due, runs, failures, missed, error, started, finished }

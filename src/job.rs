@@ -208,6 +208,12 @@ impl From<bool> for Outcome {
     }
 }
 
+impl From<Value> for Outcome {
+    fn from(value: Value) -> Self {
+        Self::Done(value)
+    }
+}
+
 impl From<()> for Outcome {
     fn from((): ()) -> Self {
         Self::Done(Value::default())

@@ -12,22 +12,16 @@ use crate::retry::RetryPolicy;
 pub(crate) struct Plan {
     pub(crate) recurrence: Option<Box<dyn Recurrence>>,
     pub(crate) retry: Option<Box<dyn RetryPolicy>>,
-    /// How many runs there may be, retries included.
+    /// How many slots are run at most; the retries of a slot do not count.
     pub(crate) max_runs: Option<u64>,
     /// No run is due after this.
     pub(crate) until: Option<Timestamp>,
     /// The due time of the slot that is being run, whatever its retries are due at.
     pub(crate) slot: Timestamp,
+    /// How many slots were run, that one included.
+    pub(crate) slots: u64,
     /// Failed attempts of that slot.
     pub(crate) slot_failures: u64,
-}
-
-/// A run that just ended.
-pub(crate) struct Ran<'a> {
-    pub(crate) error: Option<&'a JobError>,
-    pub(crate) finished: Timestamp,
-    /// Runs of the task, this one included.
-    pub(crate) runs: u64,
 }
 
 /// What follows.
@@ -49,6 +43,7 @@ impl Default for Plan {
             max_runs: None,
             until: None,
             slot: Timestamp::ZERO,
+            slots: 1,
             slot_failures: 0,
         }
     }
@@ -82,19 +77,16 @@ impl Plan {
         }
     }
 
-    /// Decides, and moves the plan on to what follows.
-    pub(crate) fn after(&mut self, ran: &Ran<'_>) -> Verdict {
-        self.decide(ran).unwrap_or_else(Verdict::Broken)
+    /// Decides what follows a run that ended at `finished`, and moves the plan on to it.
+    pub(crate) fn after(&mut self, failed: bool, finished: Timestamp) -> Verdict {
+        self.decide(failed, finished).unwrap_or_else(Verdict::Broken)
     }
 
-    fn decide(&mut self, ran: &Ran<'_>) -> Result<Verdict, JobError> {
-        if self.max_runs.is_some_and(|max| ran.runs >= max) {
-            return Ok(Verdict::End);
-        }
-        let next = self.next_slot(ran.finished)?;
-        if ran.error.is_some() {
+    fn decide(&mut self, failed: bool, finished: Timestamp) -> Result<Verdict, JobError> {
+        let next = self.next_slot(finished)?;
+        if failed {
             self.slot_failures += 1;
-            let retry = self.retry_due(ran.finished)?;
+            let retry = self.retry_due(finished)?;
             // A retry never starts at or after the next slot: that slot is run instead.
             if let Some(due) = retry.filter(|&due| next.is_none_or(|next| due < next.due)) {
                 return Ok(Verdict::Again { due, missed: 0 });
@@ -104,6 +96,7 @@ impl Plan {
             return Ok(Verdict::End);
         };
         self.slot = due;
+        self.slots += 1;
         self.slot_failures = 0;
         Ok(Verdict::Again { due, missed })
     }
@@ -112,6 +105,9 @@ impl Plan {
         let Some(recurrence) = &self.recurrence else {
             return Ok(None);
         };
+        if self.max_runs.is_some_and(|max| self.slots >= max) {
+            return Ok(None);
+        }
         let next = contain(|| recurrence.next_due(self.slot, finished))??;
         match next {
             Some(next) if next.due <= self.slot => {
@@ -146,9 +142,8 @@ mod tests {
         Timestamp::from_nanos(nanos)
     }
 
-    fn failed(plan: &mut Plan, finished: i64, runs: u64) -> Option<i64> {
-        let error = JobError::new("no");
-        match plan.after(&Ran { error: Some(&error), finished: at(finished), runs }) {
+    fn failed(plan: &mut Plan, finished: i64) -> Option<i64> {
+        match plan.after(true, at(finished)) {
             Verdict::Again { due, .. } => Some(due.as_nanos()),
             Verdict::End => None,
             Verdict::Broken(error) => panic!("{error}"),
@@ -166,23 +161,25 @@ mod tests {
     #[test]
     fn a_retry_comes_before_the_next_slot_or_not_at_all() {
         let mut plan = series(10, 3);
-        assert_eq!(failed(&mut plan, 0, 1), Some(3));
-        assert_eq!(failed(&mut plan, 3, 2), Some(10), "one retry a slot");
-        assert_eq!(failed(&mut series(10, 15), 0, 1), Some(10));
-        assert_eq!(failed(&mut series(10, 10), 0, 1), Some(10), "at the slot is too late");
+        assert_eq!(failed(&mut plan, 0), Some(3));
+        assert_eq!(failed(&mut plan, 3), Some(10), "one retry a slot");
+        assert_eq!(failed(&mut series(10, 15), 0), Some(10));
+        assert_eq!(failed(&mut series(10, 10), 0), Some(10), "at the slot is too late");
     }
 
     #[test]
-    fn max_runs_counts_retries() {
+    fn max_runs_counts_slots_and_not_their_retries() {
         let mut plan = Plan { max_runs: Some(2), ..series(10, 3) };
-        assert_eq!(failed(&mut plan, 0, 1), Some(3));
-        assert_eq!(failed(&mut plan, 3, 2), None);
+        assert_eq!(failed(&mut plan, 0), Some(3));
+        assert_eq!(failed(&mut plan, 3), Some(10));
+        assert_eq!(failed(&mut plan, 10), Some(13));
+        assert_eq!(failed(&mut plan, 13), None);
     }
 
     #[test]
     fn until_bounds_slots_and_retries() {
         let mut plan = Plan { until: Some(at(10)), ..series(10, 3) };
-        assert_eq!(failed(&mut plan, 9, 1), Some(10));
-        assert_eq!(failed(&mut plan, 10, 2), None);
+        assert_eq!(failed(&mut plan, 9), Some(10));
+        assert_eq!(failed(&mut plan, 10), None);
     }
 }

@@ -11,7 +11,7 @@ use std::sync::Arc;
 
 use crate::clock::Timestamp;
 use crate::id::TaskId;
-use crate::info::{Facts, TaskInfo};
+use crate::info::{Facts, Ran, TaskInfo};
 use crate::job::{Job, JobError, Value};
 use crate::plan::Plan;
 use crate::state::{StateCell, TaskState};
@@ -82,6 +82,23 @@ impl Ended {
             Self::Cancelled => TaskState::Cancelled,
         }
     }
+}
+
+/// What a task is ended with.
+pub(crate) struct End<'a> {
+    pub(crate) ran: Option<&'a Ran>,
+    pub(crate) as_it_ran: Ended,
+    pub(crate) if_stopped: Ended,
+}
+
+/// What comes of an end. To be looked at, and dropped, with no lock held.
+pub(crate) struct Over {
+    pub(crate) ended: Ended,
+    pub(crate) facts: Facts,
+    /// Whom to call, once.
+    pub(crate) watchers: Watchers,
+    /// The error of an earlier run.
+    pub(crate) old_error: Option<JobError>,
 }
 
 /// Who wants to know of a task's end: a waiting thread, or a done-callback.
@@ -163,17 +180,23 @@ impl Record {
         code(body.full())
     }
 
-    /// Takes the job out, to run it or to drop it.
+    /// Takes the job out, to drop it.
     pub(crate) fn take_work(&self) -> Option<Work> {
+        self.body.lock().take_work()
+    }
+
+    /// Takes the job out, to run it from `started` on; with the number of the run.
+    pub(crate) fn check_out(&self, started: Timestamp) -> Option<(Work, u64)> {
         let mut body = self.body.lock();
-        match &mut *body {
-            Body::Full(None) => None,
-            Body::Full(Some(full)) => full.work.take(),
-            Body::Plain(_) => match mem::replace(&mut *body, Body::Full(None)) {
-                Body::Plain(job) => Some(Work { job, plan: None }),
-                Body::Full(_) => None,
-            },
-        }
+        let work = body.take_work()?;
+        let number = match &mut *body {
+            Body::Full(Some(full)) => {
+                full.facts.started = Some(started);
+                full.facts.runs + 1
+            }
+            _ => 1,
+        };
+        Some((work, number))
     }
 
     pub(crate) fn last_error(&self) -> Option<JobError> {
@@ -181,11 +204,6 @@ impl Record {
             Body::Full(Some(full)) => full.error.clone(),
             _ => None,
         }
-    }
-
-    /// Keeps the error of a failed run; gives the one before, to be dropped.
-    pub(crate) fn put_error(&self, error: &JobError) -> Option<JobError> {
-        self.with(|full| full.error.replace(error.clone()))
     }
 
     pub(crate) fn visit_outcome(&self, show: &mut dyn FnMut(&dyn Any)) {
@@ -210,8 +228,14 @@ impl Record {
         }
     }
 
-    pub(crate) fn put_work(&self, work: Work) {
-        self.with(|full| full.work = Some(work));
+    /// Puts the job back after a run that another follows. Gives the error of an earlier run, to
+    /// be dropped.
+    pub(crate) fn check_in(&self, work: Work, ran: &Ran, missed: u64) -> Option<JobError> {
+        self.with(|full| {
+            full.work = Some(work);
+            full.facts.missed += missed;
+            full.note(ran)
+        })
     }
 
     pub(crate) fn facts(&self) -> Facts {
@@ -236,50 +260,49 @@ impl Record {
         }
     }
 
-    /// Notes what a move did to the counts; returns the counts after it.
-    pub(crate) fn note(&self, change: impl FnOnce(&mut Facts)) -> Facts {
-        self.with(|full| {
-            change(&mut full.facts);
-            full.facts.clone()
-        })
-    }
-
-    /// Moves the state to its end and keeps how it ended, in one step for whoever waits: as it
-    /// ran if nobody told the task to stop, else as `if_stopped`.
-    pub(crate) fn end(&self, as_it_ran: Ended, if_stopped: Ended) -> Ended {
-        self.with(move |full| {
-            let stopped = self.state.end(as_it_ran.state(), if_stopped.state());
-            let ended = if stopped { if_stopped } else { as_it_ran };
-            full.ended = Some(ended.clone());
-            ended
-        })
-    }
-
-    /// The watchers to call, once, after the end.
-    pub(crate) fn take_watchers(&self) -> Watchers {
-        match &mut *self.body.lock() {
-            Body::Full(Some(full)) => mem::take(&mut full.watchers),
-            _ => Vec::new(),
+    /// Moves the state to its end and keeps how it ended, in one step for whoever waits. Where
+    /// nobody `can_ask` and nothing is kept, nothing is made to keep it in.
+    pub(crate) fn end(&self, end: &End<'_>, can_ask: bool) -> Over {
+        let mut body = self.body.lock();
+        let stopped = self.state.end(end.as_it_ran.state(), end.if_stopped.state());
+        let ended = if stopped { &end.if_stopped } else { &end.as_it_ran }.clone();
+        // How a cancelled task ended can be told from its state.
+        let keep = can_ask && !matches!(ended, Ended::Cancelled);
+        if let Body::Full(None) = *body
+            && !keep
+        {
+            let mut facts = Facts::default();
+            end.ran.into_iter().for_each(|ran| facts.note(ran));
+            return Over { ended, facts, watchers: Vec::new(), old_error: None };
         }
+        let full = body.full();
+        let old_error = end.ran.and_then(|ran| full.note(ran));
+        full.ended = Some(ended.clone());
+        let watchers = mem::take(&mut full.watchers);
+        Over { ended, facts: full.facts.clone(), watchers, old_error }
     }
 
     pub(crate) fn ended(&self) -> Option<Ended> {
-        match &*self.body.lock() {
-            Body::Full(Some(full)) => full.ended.clone(),
+        let body = self.body.lock();
+        match (&*body, self.state.get()) {
+            (Body::Full(Some(full)), _) if full.ended.is_some() => full.ended.clone(),
+            (_, TaskState::Cancelled) => Some(Ended::Cancelled),
             _ => None,
         }
     }
 
-    /// Has `watcher` called at the end, or gives it back if the end was before.
+    /// Has `watcher` called at the end, or gives it back if the end was before. Whoever ends the
+    /// task moves the state before it takes the watchers, and takes them under this lock: a watcher
+    /// that comes before the move is taken, and one that comes after it is given back.
     pub(crate) fn watch(&self, watcher: Box<dyn Watch>) -> Result<u64, Box<dyn Watch>> {
-        self.with(|full| {
-            if full.ended.is_some() {
-                return Err(watcher);
-            }
-            full.watchers_made += 1;
-            full.watchers.push((full.watchers_made, watcher));
-            Ok(full.watchers_made)
-        })
+        let mut body = self.body.lock();
+        if self.state.get().is_end() {
+            return Err(watcher);
+        }
+        let full = body.full();
+        full.watchers_made += 1;
+        full.watchers.push((full.watchers_made, watcher));
+        Ok(full.watchers_made)
     }
 
     /// Takes a watcher back.
@@ -301,6 +324,11 @@ impl Record {
 }
 
 impl Full {
+    fn note(&mut self, ran: &Ran) -> Option<JobError> {
+        self.facts.note(ran);
+        ran.error().and_then(|error| self.error.replace(error.clone()))
+    }
+
     fn visit(&self, show: &mut dyn FnMut(&dyn Any)) {
         if let Some(Work { job, plan }) = &self.work {
             show(&**job);
@@ -324,6 +352,16 @@ impl Full {
 }
 
 impl Body {
+    fn take_work(&mut self) -> Option<Work> {
+        if let Self::Full(full) = self {
+            return full.as_mut()?.work.take();
+        }
+        match mem::replace(self, Self::Full(None)) {
+            Self::Plain(job) => Some(Work { job, plan: None }),
+            Self::Full(_) => None,
+        }
+    }
+
     fn full(&mut self) -> &mut Full {
         if let Self::Plain(_) = self
             && let Self::Plain(job) = mem::replace(self, Self::Full(None))

@@ -4,13 +4,15 @@
 use std::borrow::Borrow;
 use std::collections::{HashMap, HashSet, VecDeque};
 use std::hash::{Hash, Hasher};
+use std::mem;
 
 use foldhash::fast::RandomState;
 
 use crate::error::Error;
 use crate::id::TaskId;
 use crate::info::TaskInfo;
-use crate::record::TaskRef;
+use crate::record::{End, Over, TaskRef};
+use crate::stats::Totals;
 
 /// A task without a name, found by its number. The table holds one pointer a task.
 struct Numbered(TaskRef);
@@ -40,6 +42,7 @@ pub(crate) struct Registry {
     numbered: HashSet<Numbered, RandomState>,
     named: HashMap<TaskId, TaskRef, RandomState>,
     history: History,
+    pub(crate) totals: Totals,
     /// Tasks numbered so far.
     made: u64,
     /// Whether a caller ever gave a negative id.
@@ -59,6 +62,7 @@ impl Registry {
             numbered: HashSet::default(),
             named: HashMap::default(),
             history: History { limit: history, ..History::default() },
+            totals: Totals::default(),
             made: 0,
             negative_given: false,
             closed: false,
@@ -136,20 +140,26 @@ impl Registry {
         }
     }
 
-    /// Moves a task that ended from the live ones to the history. One that was replaced, or was
-    /// never live, leaves no record.
-    pub(crate) fn finish(&mut self, task: &TaskRef, info: TaskInfo) {
-        let was_live = if task.is_named() {
-            match self.named.get(&info.id) {
-                Some(live) if TaskRef::ptr_eq(live, task) => self.named.remove(&info.id).is_some(),
-                _ => false,
+    /// Ends a task, and moves it from the live ones to the history, in one step for whoever looks
+    /// for it. One that was replaced leaves no record.
+    pub(crate) fn finish(&mut self, task: &TaskRef, end: &End<'_>) -> Over {
+        let id = task.id();
+        let live = self.live_task(&id).is_some_and(|live| TaskRef::ptr_eq(live, task));
+        // Besides the caller and this registry only handles refer to a task that runs, and no new
+        // handle can be made while the registry is locked: without one, nobody can ask any more.
+        let can_ask = TaskRef::count(task) > 1 + usize::from(live);
+        let mut over = task.end(end, can_ask);
+        self.totals.add(&over.ended, end.ran);
+        if live {
+            if task.is_named() {
+                self.named.remove(&id);
+            } else {
+                self.numbered.remove(&task.number);
             }
-        } else {
-            self.numbered.remove(&task.number)
-        };
-        if was_live {
-            self.history.push(info);
+            let facts = mem::take(&mut over.facts);
+            self.history.push(facts.into_info(id, over.ended.state(), task.due()));
         }
+        over
     }
 
     pub(crate) fn forget(&mut self, id: &TaskId) -> bool {
@@ -209,3 +219,6 @@ impl History {
         true
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -112,15 +112,17 @@ pub fn current_run() -> Option<Run> {
     CURRENT.with_borrow(Clone::clone)
 }
 
-/// Runs `job` as `run`.
-pub(crate) fn run_job(job: &mut dyn Job, run: Run) -> Outcome {
+/// Runs `job` as `run`; gives the task back.
+pub(crate) fn run_job(job: &mut dyn Job, run: Run) -> (Outcome, TaskRef) {
     CURRENT.set(Some(run));
     let outcome = CURRENT.with_borrow(|run| match run {
         Some(run) => run_contained(job, run),
         None => unreachable!("set above, and taken only below"),
     });
-    CURRENT.take();
-    outcome
+    match CURRENT.take() {
+        Some(run) => (outcome, run.task),
+        None => unreachable!("set above"),
+    }
 }
 
 /// Runs a listener or callback.

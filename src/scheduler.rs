@@ -369,7 +369,7 @@ impl Scheduler {
     pub fn stats(&self) -> Result<Stats, Error> {
         let shared = self.checked()?;
         let (waiting, running) = shared.queue.load();
-        Ok(shared.counts.stats(shared.workers, waiting, running))
+        Ok(shared.registry.lock().totals.stats(shared.workers, waiting, running))
     }
 
     /// Has `listener` told of events of these kinds, from now on.

@@ -12,12 +12,11 @@ use crate::handle::TaskHandle;
 use crate::job::contain;
 use crate::queue::TaskQueue;
 use crate::reading::Reading;
-use crate::record::{Ended, TaskRef, Work};
+use crate::record::{End, Ended, TaskRef, Work};
 use crate::registry::Registry;
 use crate::room::Owed;
 use crate::run::{Host, tell};
 use crate::state::{CancelMove, CancelOutcome};
-use crate::stats::Counts;
 use crate::sync::{Generation, SmallMutex};
 
 pub(crate) struct Shared {
@@ -28,7 +27,6 @@ pub(crate) struct Shared {
     pub(crate) queue: TaskQueue,
     pub(crate) registry: SmallMutex<Registry>,
     pub(crate) listeners: Listeners,
-    pub(crate) counts: Counts,
     pub(crate) made_in: Generation,
 }
 
@@ -112,10 +110,10 @@ impl Shared {
 
     /// What remains to be done once a task that was not running is cancelled.
     pub(crate) fn complete_cancel(&self, task: &TaskRef) {
-        let outlook = task.outlook();
+        let (run, attempt) = task.outlook();
         drop_contained(task.take_work());
-        self.finish(task, Ended::Cancelled, Ended::Cancelled, |_| {
-            let (run, attempt) = outlook;
+        let end = End { ran: None, as_it_ran: Ended::Cancelled, if_stopped: Ended::Cancelled };
+        self.finish(task, &end, |_| {
             self.listeners.emit(EventKind::Cancelled, || Event {
                 run,
                 attempt,
@@ -124,20 +122,19 @@ impl Shared {
         });
     }
 
-    /// Ends a task: state and outcome, then the registry, then the listeners, then whoever waits.
-    /// In this order a listener can ask for the result, and who waited finds the listeners told.
+    /// Ends a task: state, outcome and registry in one step, then the listeners, then whoever
+    /// waits. In this order a listener can ask for the result, and who waited finds the listeners
+    /// told.
     pub(crate) fn finish(
         &self,
         task: &TaskRef,
-        as_it_ran: Ended,
-        if_stopped: Ended,
+        end: &End<'_>,
         tell_listeners: impl FnOnce(&Ended),
     ) {
-        let ended = task.end(as_it_ran, if_stopped);
-        self.counts.ended(ended.state());
-        self.registry.lock().finish(task, task.info());
-        tell_listeners(&ended);
-        for (_, watcher) in task.take_watchers() {
+        let over = self.registry.lock().finish(task, end);
+        drop(over.old_error);
+        tell_listeners(&over.ended);
+        for (_, watcher) in over.watchers {
             drop(tell(|| contain(|| watcher.ended(task))));
         }
     }

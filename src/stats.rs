@@ -1,7 +1,7 @@
 //! What a scheduler counts. Invariant: each number only grows, and counts one kind of move.
 
-use crate::state::TaskState;
-use crate::sync::{AtomicU64, Ordering};
+use crate::info::Ran;
+use crate::record::Ended;
 
 /// A scheduler's numbers at one moment.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -27,50 +27,39 @@ pub struct Stats {
     pub missed: u64,
 }
 
-/// Counted by many threads, read by anybody. Relaxed throughout: each is a number on its own.
-#[derive(Debug, Default)]
-pub(crate) struct Counts {
-    runs: AtomicU64,
-    failures: AtomicU64,
-    done: AtomicU64,
-    failed: AtomicU64,
-    cancelled: AtomicU64,
-    missed: AtomicU64,
+/// What happened since the scheduler was made. Guarded by the registry's lock.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Totals {
+    runs: u64,
+    failures: u64,
+    done: u64,
+    failed: u64,
+    cancelled: u64,
+    missed: u64,
 }
 
-impl Counts {
-    pub(crate) fn ran(&self, failed: bool) {
-        self.runs.fetch_add(1, Ordering::Relaxed);
-        if failed {
-            self.failures.fetch_add(1, Ordering::Relaxed);
+impl Totals {
+    /// A task ended, with its last run if a run was its end.
+    pub(crate) fn add(&mut self, ended: &Ended, ran: Option<&Ran>) {
+        match ended {
+            Ended::Done(_) => self.done += 1,
+            Ended::Failed(_) => self.failed += 1,
+            Ended::Cancelled => self.cancelled += 1,
+        }
+        if let Some(ran) = ran {
+            self.add_run(ran, 0);
         }
     }
 
-    pub(crate) fn missed(&self, slots: u64) {
-        self.missed.fetch_add(slots, Ordering::Relaxed);
+    /// A run ended, and `missed` slots passed before the next one.
+    pub(crate) fn add_run(&mut self, ran: &Ran, missed: u64) {
+        self.runs += 1;
+        self.failures += u64::from(ran.error().is_some());
+        self.missed += missed;
     }
 
-    pub(crate) fn ended(&self, state: TaskState) {
-        let counter = match state {
-            TaskState::Done => &self.done,
-            TaskState::Failed => &self.failed,
-            _ => &self.cancelled,
-        };
-        counter.fetch_add(1, Ordering::Relaxed);
-    }
-
-    pub(crate) fn stats(&self, workers: usize, waiting: usize, running: usize) -> Stats {
-        let read = |counter: &AtomicU64| counter.load(Ordering::Relaxed);
-        Stats {
-            workers,
-            waiting,
-            running,
-            runs: read(&self.runs),
-            failures: read(&self.failures),
-            done: read(&self.done),
-            failed: read(&self.failed),
-            cancelled: read(&self.cancelled),
-            missed: read(&self.missed),
-        }
+    pub(crate) fn stats(self, workers: usize, waiting: usize, running: usize) -> Stats {
+        let Self { runs, failures, done, failed, cancelled, missed } = self;
+        Stats { workers, waiting, running, runs, failures, done, failed, cancelled, missed }
     }
 }

@@ -77,7 +77,7 @@ impl Task {
         self
     }
 
-    /// How many runs there may be at most, retries included.
+    /// How many slots are run at most; the retries of a slot do not count.
     pub fn max_runs(mut self, max_runs: u64) -> Self {
         self.plan().max_runs = Some(max_runs);
         self

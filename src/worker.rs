@@ -6,12 +6,14 @@ use std::time::Duration;
 use crate::clock::{Timestamp, instant};
 use crate::event::{Event, EventKind};
 use crate::heap::Entry;
-use crate::job::{JobError, Outcome, describe};
-use crate::plan::{Plan, Ran, Verdict};
-use crate::record::{Ended, TaskRef, Work};
+use crate::info::Ran;
+use crate::job::{Outcome, describe};
+use crate::plan::Verdict;
+use crate::record::{End, Ended, TaskRef, Work};
 use crate::room::{Owed, Take};
 use crate::run::{Run, run_job};
 use crate::shared::{Shared, drop_contained};
+use crate::sync::Generation;
 
 /// What a worker thread lives in: another runtime that must be entered once, and left while the
 /// thread sleeps. The Python package attaches its thread state here.
@@ -73,26 +75,28 @@ const STRIDE: u32 = 16;
 fn work(shared: &Shared, worker: usize, owed: &mut Owed, pause: &dyn Pause, turn: Duration) {
     let mut jobs = 0_u32;
     let mut since = instant();
+    // The last reading of the clock stands for the next one: a task that was due then is due now,
+    // and whatever fell due since is later in the order.
+    let mut now = shared.clock.now();
     loop {
-        let now = shared.clock.now();
         shared.announce_due(now);
         match shared.queue.try_take(now, owed) {
             Take::Task(entry) => {
-                run(shared, entry);
+                // `None`: the job forked, and this is the child. Nothing here is its own any more.
+                let Some(finished) = run(shared, entry, now) else { return };
+                now = finished;
                 owed.run = true;
-                if shared.made_in != crate::sync::Generation::current() {
-                    // The job forked, and this is the child: nothing here is its own any more.
-                    return;
-                }
                 jobs += 1;
                 if jobs.is_multiple_of(STRIDE) && turn < Duration::MAX && since.elapsed() > turn {
                     pause.pause(&mut || ());
                     since = instant();
+                    now = shared.clock.now();
                 }
             }
             Take::Nothing => {
                 pause.pause(&mut || shared.queue.sleep(worker, owed, &|| shared.clock.now()));
                 since = instant();
+                now = shared.clock.now();
             }
             Take::Closed => return,
         }
@@ -102,70 +106,56 @@ fn work(shared: &Shared, worker: usize, owed: &mut Owed, pause: &dyn Pause, turn
 /// One run of one task, told from its start to its end.
 struct Story<'a> {
     shared: &'a Shared,
-    task: &'a TaskRef,
+    task: TaskRef,
     due: Timestamp,
     started: Timestamp,
-    finished: Timestamp,
     number: u64,
     attempt: u64,
 }
 
-fn run(shared: &Shared, entry: Entry<TaskRef>) {
+/// Runs a task that was taken at `now`; gives when the run ended.
+fn run(shared: &Shared, entry: Entry<TaskRef>, now: Timestamp) -> Option<Timestamp> {
     let Entry { task, due, .. } = entry;
-    let Some(mut work) = task.take_work() else {
-        return;
+    let Some((mut work, number)) = task.check_out(now) else {
+        return Some(now);
     };
-    let started = shared.clock.now();
-    let number = task.note(|facts| facts.started = Some(started)).runs + 1;
     let attempt = work.plan.as_ref().map_or(1, |plan| plan.attempt());
-    let mut story = Story { shared, task: &task, due, started, finished: started, number, attempt };
+    let mut story = Story { shared, task, due, started: now, number, attempt };
     story.emit(EventKind::Started, None, None);
-    let host = shared.host();
-    let outcome = run_job(
-        &mut *work.job,
-        Run { task: task.clone(), host, due, now: started, attempt, number },
-    );
-    if shared.made_in != crate::sync::Generation::current() {
-        return; // see `work`
+    let run = Run { task: story.task, host: shared.host(), due, now, attempt, number };
+    let (outcome, task) = run_job(&mut *work.job, run);
+    if shared.made_in != Generation::current() {
+        return None;
     }
+    story.task = task;
     // A clock that went back must not make a run of negative length.
-    story.finished = shared.clock.now().max(started);
-    story.end(work, outcome);
+    let finished = shared.clock.now().max(now);
+    story.end(work, outcome, finished);
+    Some(finished)
 }
 
 impl Story<'_> {
-    fn end(&self, mut work: Work, outcome: Outcome) {
-        self.note(outcome.error());
-        let ran = Ran { error: outcome.error(), finished: self.finished, runs: self.number };
-        let verdict = work.plan.as_mut().map_or(Verdict::End, |plan| plan.after(&ran));
-        let series = work.plan.as_deref().is_some_and(Plan::is_series);
+    fn end(&self, mut work: Work, outcome: Outcome, finished: Timestamp) {
+        let error = outcome.error().map(|error| (error.clone(), describe(error)));
+        let mut ran = Ran { started: self.started, finished, error };
+        let Some(plan) = &mut work.plan else {
+            let end = Ended::from(outcome);
+            return self.finish(work, &ran, end.clone(), end);
+        };
+        let series = plan.is_series();
+        let verdict = plan.after(ran.error.is_some(), finished);
         let if_stopped = if series { Ended::Cancelled } else { outcome.clone().into() };
         match verdict {
-            Verdict::Again { due, missed } if self.goes_on() => {
-                self.again(work, outcome.error(), due, missed);
-            }
+            Verdict::Again { due, missed } if self.goes_on() => self.again(work, &ran, due, missed),
             // It was told to stop, or the scheduler closes.
-            Verdict::Again { .. } => self.finish(work, &outcome, if_stopped.clone(), if_stopped),
-            Verdict::End => self.finish(work, &outcome, outcome.clone().into(), if_stopped),
+            Verdict::Again { .. } => self.finish(work, &ran, if_stopped.clone(), if_stopped),
+            Verdict::End => self.finish(work, &ran, outcome.into(), if_stopped),
             Verdict::Broken(error) => {
                 let broken = Ended::Failed(error.clone());
-                self.finish(work, &Outcome::Failed(error), broken.clone(), broken);
+                ran.error = Some((error.clone(), describe(&error)));
+                self.finish(work, &ran, broken.clone(), broken);
             }
         }
-    }
-
-    fn note(&self, error: Option<&JobError>) {
-        let text = error.map(describe);
-        if let Some(error) = error {
-            drop(self.task.put_error(error));
-        }
-        self.shared.counts.ran(error.is_some());
-        self.task.note(|facts| {
-            facts.runs += 1;
-            facts.failures += u64::from(error.is_some());
-            facts.finished = Some(self.finished);
-            facts.error = text.or(facts.error.take());
-        });
     }
 
     /// Whether another run may follow; if so, the task is on its way back to the queue.
@@ -174,12 +164,11 @@ impl Story<'_> {
     }
 
     /// Back into the queue. The listeners are told first: the next run's events come after.
-    fn again(&self, work: Work, error: Option<&JobError>, due: Timestamp, missed: u64) {
-        self.task.put_work(work);
-        self.emit(ended_kind(error), error, Some(due));
+    fn again(&self, work: Work, ran: &Ran, due: Timestamp, missed: u64) {
+        drop(self.task.check_in(work, ran, missed));
+        self.shared.registry.lock().totals.add_run(ran, missed);
+        self.emit_end(ran, Some(due));
         if missed > 0 {
-            self.shared.counts.missed(missed);
-            self.task.note(|facts| facts.missed += missed);
             self.shared.listeners.emit(EventKind::Missed, || Event {
                 missed: Some(missed),
                 next_due: Some(due),
@@ -190,25 +179,32 @@ impl Story<'_> {
         self.shared.bring(self.task.clone());
     }
 
-    /// Ends the task, whose last run came out as `outcome`.
-    fn finish(&self, work: Work, outcome: &Outcome, as_it_ran: Ended, if_stopped: Ended) {
+    /// Ends the task.
+    fn finish(&self, work: Work, ran: &Ran, as_it_ran: Ended, if_stopped: Ended) {
         drop_contained(Some(work));
-        self.shared.finish(self.task, as_it_ran, if_stopped, |ended| {
-            self.emit(ended_kind(outcome.error()), outcome.error(), None);
+        let end = End { ran: Some(ran), as_it_ran, if_stopped };
+        self.shared.finish(&self.task, &end, |ended| {
+            self.emit_end(ran, None);
             if matches!(ended, Ended::Cancelled) {
                 self.emit(EventKind::Cancelled, None, None);
             }
         });
     }
 
-    fn emit(&self, kind: EventKind, error: Option<&JobError>, next_due: Option<Timestamp>) {
+    fn emit_end(&self, ran: &Ran, next_due: Option<Timestamp>) {
+        let error = ran.error();
+        let kind = if error.is_some() { EventKind::Failed } else { EventKind::Completed };
+        self.emit(kind, Some(ran), next_due);
+    }
+
+    /// Tells of the start, of the end (with `ran`), or of the cancel.
+    fn emit(&self, kind: EventKind, ran: Option<&Ran>, next_due: Option<Timestamp>) {
         self.shared.listeners.emit(kind, || {
-            let over = matches!(kind, EventKind::Completed | EventKind::Failed);
-            let told = over || kind == EventKind::Started;
+            let told = kind != EventKind::Cancelled;
             Event {
                 lateness: told.then(|| self.started.since(self.due)),
-                duration: over.then(|| self.finished.since(self.started)),
-                error: error.cloned(),
+                duration: ran.map(|ran| ran.finished.since(ran.started)),
+                error: ran.and_then(Ran::error).cloned(),
                 next_due,
                 ..self.event(kind)
             }
@@ -216,13 +212,9 @@ impl Story<'_> {
     }
 
     fn event(&self, kind: EventKind) -> Event {
-        let Self { shared, due, number, attempt, .. } = *self;
-        Event { due, run: number, attempt, ..shared.event(kind, self.task) }
+        let Self { shared, ref task, due, number, attempt, .. } = *self;
+        Event { due, run: number, attempt, ..shared.event(kind, task) }
     }
-}
-
-fn ended_kind(error: Option<&JobError>) -> EventKind {
-    if error.is_some() { EventKind::Failed } else { EventKind::Completed }
 }
 
 impl From<Outcome> for Ended {

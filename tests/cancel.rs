@@ -1,5 +1,7 @@
 //! Cancel: what it answers, what it does, and its races against the start and the end of a run.
 
+#![expect(clippy::unwrap_used, reason = "a test may unwrap: its panic is the report")]
+
 mod common;
 
 use std::collections::HashMap;
@@ -17,7 +19,7 @@ const BOTH: [bool; 2] = [false, true];
 
 /// Cancels by id or by handle: the answer must be the same.
 fn cancel(world: &World, task: &TaskHandle, by_id: bool) -> CancelOutcome {
-    if by_id { world.scheduler.cancel(&task.id()).unwrap() } else { task.cancel().unwrap() }
+    if by_id { world.scheduler.cancel(task.id()).unwrap() } else { task.cancel().unwrap() }
 }
 
 #[test]
@@ -63,9 +65,10 @@ fn a_running_one_off_ends_as_its_run_does_without_a_retry() {
         assert_eq!(task.state(), TaskState::Running);
         held.go_on.open();
         assert!(task.wait(None));
-        let (state, kind) = match ok {
-            true => (TaskState::Done, EventKind::Completed),
-            false => (TaskState::Failed, EventKind::Failed),
+        let (state, kind) = if ok {
+            (TaskState::Done, EventKind::Completed)
+        } else {
+            (TaskState::Failed, EventKind::Failed)
         };
         assert_eq!(task.state(), state);
         world.advance(100);
@@ -114,7 +117,7 @@ fn what_has_ended_or_is_not_known_cannot_be_cancelled() {
         assert_eq!(cancel(&world, task, true), Finished);
     }
     assert_eq!(world.scheduler.cancel("nobody").unwrap(), Unknown);
-    world.scheduler.forget(&done.id()).unwrap();
+    world.scheduler.forget(done.id()).unwrap();
     assert_eq!(cancel(&world, &done, true), Unknown);
     assert_eq!(cancel(&world, &done, false), Finished);
     let waiting = world.scheduler.after(ms(1), || true).unwrap();
@@ -174,7 +177,7 @@ fn a_job_may_cancel_its_own_series_in_any_run() {
         let log = answers.clone();
         let task = world.scheduler.every(FixedRate::new(ms(10)), move |run: &Run| {
             if run.number() == last {
-                log.push(scheduler.upgrade().unwrap().cancel(&run.id()).unwrap());
+                log.push(scheduler.upgrade().unwrap().cancel(run.id()).unwrap());
             }
         });
         world.advance(20_000);

@@ -227,7 +227,7 @@ fn a_listener_may_call_any_method() {
             assert!(scheduler.info(&event.task_id).is_ok());
             let _ = scheduler.cancel(&event.task_id).unwrap();
             let other = scheduler.after(secs(1), || ()).unwrap();
-            assert!(scheduler.cancel(&other.id()).is_ok());
+            assert!(scheduler.cancel(other.id()).is_ok());
             assert!(scheduler.stats().is_ok() && scheduler.tasks(None).is_ok());
             assert!(scheduler.next_due().is_ok() && scheduler.wake().is_ok());
             assert!(matches!(scheduler.wait_idle(None), Err(Error::InsideJob(_))));

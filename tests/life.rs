@@ -14,7 +14,7 @@ use duetime::{
 
 /// Runs the task that is due now, to its end.
 fn outcome(world: &World, task: Task) -> Result<Value, TaskError> {
-    world.scheduler.schedule(task).unwrap().result(None)
+    world.scheduler.schedule(task).expect("open").result(None)
 }
 
 fn failure(result: Result<Value, TaskError>) -> JobError {
@@ -157,7 +157,7 @@ fn a_task_counts_its_runs_and_keeps_its_last_error() {
     assert_eq!(info.finished, Some(at(50)));
     assert_eq!((info.state, millis(info.due)), (TaskState::Waiting, 60));
     assert_eq!(task.last_error().unwrap().to_string(), "run 4");
-    assert_eq!(world.scheduler.info(&task.id()).unwrap(), info);
+    assert_eq!(world.scheduler.info(task.id()).unwrap(), info);
 }
 
 #[test]

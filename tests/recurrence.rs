@@ -1,5 +1,7 @@
 //! Recurring tasks: grids, delays, slots missed or caught up, and where a series ends.
 
+#![expect(clippy::unwrap_used, reason = "a test may unwrap: its panic is the report")]
+
 mod common;
 
 use std::sync::Arc;

@@ -135,7 +135,7 @@ fn a_retry_comes_before_the_next_slot_or_gives_way_to_it() {
         let world = World::quiet(1);
         let attempts = Log::new();
         let task = fails(&attempts, 0, good).retry(retry::FixedDelay::new(1, ms(delay)));
-        let task = task.recurrence(FixedRate::new(ms(10))).max_runs(5);
+        let task = task.recurrence(FixedRate::new(ms(10))).until(at(20));
         world.scheduler.schedule(task).unwrap();
         world.advance(1_000);
         attempts.take()
@@ -143,15 +143,15 @@ fn a_retry_comes_before_the_next_slot_or_gives_way_to_it() {
     let failing = [(0, 1), (3, 2), (10, 1), (13, 2), (20, 1)];
     assert_eq!(run(3, &[]), failing, "each slot has attempts of its own");
     assert_eq!(run(3, &[2]), failing, "a retry that succeeds leaves the grid as it is");
-    assert_eq!(run(3, &[1]), [(0, 1), (10, 1), (13, 2), (20, 1), (23, 2)]);
-    let gives_way = [(0, 1), (10, 1), (20, 1), (30, 1), (40, 1)];
+    assert_eq!(run(3, &[1]), [(0, 1), (10, 1), (13, 2), (20, 1)]);
+    let gives_way = [(0, 1), (10, 1), (20, 1)];
     assert_eq!(run(15, &[]), gives_way);
     assert_eq!(run(10, &[]), gives_way, "at the next slot is too late");
     assert_eq!(run(9, &[2])[..3], [(0, 1), (9, 2), (10, 1)]);
 }
 
 #[test]
-fn until_and_max_runs_bound_retries_too() {
+fn until_bounds_retries_and_max_runs_does_not_count_them() {
     let world = World::quiet(1);
     let attempts = Log::new();
     let policy = retry::FixedDelay::new(100, ms(10));
@@ -160,11 +160,12 @@ fn until_and_max_runs_bound_retries_too() {
     world.advance(1_000);
     assert_eq!(attempts.take(), [(0, 1), (10, 2), (20, 3)]);
     assert_eq!(until.state(), TaskState::Failed);
-    let runs = fails(&attempts, 1_000, &[]).retry(policy).max_runs(2);
-    let runs = world.scheduler.schedule(runs).unwrap();
+    let slots = fails(&attempts, 1_000, &[]).retry(retry::FixedDelay::new(1, ms(10)));
+    let slots = slots.recurrence(FixedRate::new(ms(100))).max_runs(2);
+    let slots = world.scheduler.schedule(slots).unwrap();
     world.advance(1_000);
-    assert_eq!(attempts.take(), [(1_000, 1), (1_010, 2)]);
-    assert_eq!(runs.state(), TaskState::Failed);
+    assert_eq!(attempts.take(), [(1_000, 1), (1_010, 2), (1_100, 1), (1_110, 2)]);
+    assert_eq!(slots.state(), TaskState::Failed);
 }
 
 struct Custom<F>(F);

@@ -1,6 +1,8 @@
 //! Any sequence of calls against a plain model of the contract: one worker, virtual time, and
 //! every event, answer and record must be the same.
 
+#![expect(clippy::unwrap_used, reason = "a test may unwrap: its panic is the report")]
+
 mod common;
 
 use std::collections::BTreeMap;
@@ -88,6 +90,8 @@ struct Modelled {
     first: i64,
     due: i64,
     slot: i64,
+    /// Slots that were run, the current one included.
+    slots: u64,
     slot_failures: u64,
     runs: u64,
     failures: u64,
@@ -172,28 +176,25 @@ impl Model {
         task.failures += u64::from(failed);
         let ended = if failed { "FAILED" } else { "COMPLETED" };
         let next = task.next(now, failed);
-        match next.filter(|_| !task.stopping) {
-            Some((due, missed)) => {
-                task.missed += missed;
-                self.tell(ended, id, &format!(" next {due}"));
-                if missed > 0 {
-                    self.tell("MISSED", id, &format!(" {missed}"));
-                }
-                self.enqueue(id, due);
+        if let Some((due, missed)) = next.filter(|_| !task.stopping) {
+            task.missed += missed;
+            self.tell(ended, id, &format!(" next {due}"));
+            if missed > 0 {
+                self.tell("MISSED", id, &format!(" {missed}"));
             }
-            None => {
-                let series = task.plan.rule != Rule::Once;
-                task.state = match (task.stopping && series, failed) {
-                    (true, _) => TaskState::Cancelled,
-                    (false, true) => TaskState::Failed,
-                    (false, false) => TaskState::Done,
-                };
-                let cancelled = task.state == TaskState::Cancelled;
-                self.tell(ended, id, "");
-                if cancelled {
-                    self.tell("CANCELLED", id, "");
-                }
-            }
+            self.enqueue(id, due);
+            return;
+        }
+        let series = task.plan.rule != Rule::Once;
+        task.state = match (task.stopping && series, failed) {
+            (true, _) => TaskState::Cancelled,
+            (false, true) => TaskState::Failed,
+            (false, false) => TaskState::Done,
+        };
+        let cancelled = task.state == TaskState::Cancelled;
+        self.tell(ended, id, "");
+        if cancelled {
+            self.tell("CANCELLED", id, "");
         }
     }
 
@@ -224,6 +225,7 @@ impl Model {
             first: due,
             due,
             slot: due,
+            slots: 1,
             slot_failures: 0,
             runs: 0,
             failures: 0,
@@ -258,9 +260,6 @@ impl Model {
 impl Modelled {
     /// When the run that ended now is followed by another, and how many slots passed.
     fn next(&mut self, now: i64, failed: bool) -> Option<(i64, u64)> {
-        if self.plan.max_runs.is_some_and(|max| self.runs >= max) {
-            return None;
-        }
         let until = self.plan.until.map_or(i64::MAX, |until| self.first + until);
         let mut missed = 0;
         let slot = match self.plan.rule {
@@ -276,7 +275,8 @@ impl Modelled {
                 Some(slot)
             }
         };
-        let slot = slot.filter(|&slot| slot <= until);
+        let may_go_on = self.plan.max_runs.is_none_or(|max| self.slots < max);
+        let slot = slot.filter(|&slot| slot <= until && may_go_on);
         if failed {
             self.slot_failures += 1;
             let (retries, delay) = self.plan.retry;
@@ -289,6 +289,7 @@ impl Modelled {
             }
         }
         self.slot = slot?;
+        self.slots += 1;
         self.slot_failures = 0;
         Some((self.slot, missed))
     }

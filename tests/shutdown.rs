@@ -32,7 +32,7 @@ fn a_shutdown_refuses_what_is_new_and_cancels_what_waits() {
         assert_eq!(task.cancel().unwrap(), CancelOutcome::Finished);
     }
     assert_eq!(done.state(), TaskState::Done);
-    assert_eq!(world.scheduler.info(&done.id()).unwrap().runs, 1, "what was is still known");
+    assert_eq!(world.scheduler.info(done.id()).unwrap().runs, 1, "what was is still known");
     assert_eq!(world.scheduler.tasks(None).unwrap().len(), 3);
     assert!(world.scheduler.wait_idle(None).unwrap());
     world.advance(100);
@@ -123,7 +123,7 @@ fn during_a_drain_every_call_has_an_answer() {
     let log = answers.clone();
     let calls = Task::new(at(0), move |run: &Run| {
         log.push(refuses(&scheduler));
-        log.push(scheduler.cancel(&run.id()).is_ok());
+        log.push(scheduler.cancel(run.id()).is_ok());
         log.push(scheduler.tasks(None).is_ok_and(|tasks| tasks.len() == 2));
         log.push(scheduler.stats().is_ok_and(|stats| stats.running == 1));
         log.push(scheduler.shutdown_with(Shutdown::wait().drain()).is_ok_and(|ended| !ended));

@@ -130,5 +130,5 @@ fn the_tour_of_the_documentation() {
     assert_eq!(kinds.take(), [EventKind::Failed]);
     assert_eq!(refresh.info().runs, 6);
     assert_eq!(scheduler.cancel("report").unwrap(), CancelOutcome::Finished);
-    assert_eq!(scheduler.cancel(&refresh.id()).unwrap(), CancelOutcome::Cancelled);
+    assert_eq!(scheduler.cancel(refresh.id()).unwrap(), CancelOutcome::Cancelled);
 }

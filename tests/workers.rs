@@ -36,7 +36,7 @@ fn names(scheduler: &Scheduler, jobs: usize) -> HashSet<String> {
                 names.push(std::thread::current().name().unwrap_or_default().to_owned());
                 barrier.wait();
             };
-            scheduler.after(ms(0), job).unwrap()
+            scheduler.after(ms(0), job).expect("open")
         })
         .collect();
     assert!(tasks.iter().all(|task| task.wait(None)));

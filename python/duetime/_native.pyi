@@ -395,7 +395,8 @@ class Run:
             seconds: The longest sleep.
 
         Returns:
-            Whether the job should stop.
+            Whether the job should stop. Mind a job that ends with this call: `False` as the job's
+            result is a failure.
         """
 
     def raise_if_stopped(self) -> None:
@@ -423,7 +424,7 @@ class Task:
         recurrence: When it is due again; `OneTime()` by default.
         retry: What to do about a failure; `retry.Never()` by default.
         priority: Among tasks with equal due times the higher goes first.
-        max_runs: How many runs there may be at most, retries included.
+        max_runs: How many slots are run at most; the retries of a slot do not count.
         until: The instant after which a series has no slot.
 
     Raises:
@@ -491,7 +492,7 @@ class Task:
 
     @property
     def runs(self) -> int:
-        """How many runs were started, retries included."""
+        """How many runs ended, retries included."""
 
     @property
     def failures(self) -> int:

@@ -169,7 +169,7 @@ class TaskInfo:
     due: float | None
     """When it is due, or was last due; `None` once there is no such time."""
     runs: int
-    """How many runs were started, retries included."""
+    """How many runs ended, retries included."""
     failures: int
     """How many of them failed."""
     missed: int
@@ -202,7 +202,7 @@ class Stats:
     running: int
     """Tasks that run now."""
     runs: int
-    """Runs that were started, retries included."""
+    """Runs that ended, retries included."""
     failures: int
     """Runs that failed."""
     done: int

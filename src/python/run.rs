@@ -86,7 +86,8 @@ impl Run {
     ///     seconds: The longest sleep.
     ///
     /// Returns:
-    ///     Whether the job should stop.
+    ///     Whether the job should stop. Mind a job that ends with this call: `False` as the job's
+    ///     result is a failure.
     fn wait(&self, py: Python<'_>, seconds: &Bound<'_, PyAny>) -> PyResult<bool> {
         let duration = duration("seconds", seconds)?;
         Ok(py.detach(|| self.inner.wait(duration)))

@@ -524,8 +524,9 @@ impl Scheduler {
         if let Some(options) = options {
             draft.set(options)?;
         }
+        let labelled = draft.is_labelled();
         let task = draft.into_core(py, || self.inner.now())?;
-        Task::on(py, self.inner.schedule(task)?)
+        Task::on(py, self.inner.schedule(task)?, labelled)
     }
 
     /// Schedules the descriptions of all tasks, or none.

@@ -34,7 +34,7 @@ use crate::{TaskError, TaskHandle, TaskId, TaskState, Timestamp, Value};
 ///     recurrence: When it is due again; `OneTime()` by default.
 ///     retry: What to do about a failure; `retry.Never()` by default.
 ///     priority: Among tasks with equal due times the higher goes first.
-///     max_runs: How many runs there may be at most, retries included.
+///     max_runs: How many slots are run at most; the retries of a slot do not count.
 ///     until: The instant after which a series has no slot.
 ///
 /// Raises:
@@ -54,8 +54,31 @@ pub(super) struct Task {
     /// Whether a call is scheduling it, or has. Relaxed: the GIL orders those calls, and on a build
     /// without one the exchange alone decides.
     claimed: AtomicBool,
+    handle: Handle,
+}
+
+/// What a scheduled task is held by.
+enum Handle {
+    /// It was there from the start.
+    Given(TaskHandle),
     /// Set before anybody can hear of the task.
-    handle: OnceLock<TaskHandle>,
+    Later(OnceLock<TaskHandle>),
+}
+
+impl Handle {
+    fn get(&self) -> Option<&TaskHandle> {
+        match self {
+            Self::Given(handle) => Some(handle),
+            Self::Later(handle) => handle.get(),
+        }
+    }
+
+    fn set(&self, handle: TaskHandle) {
+        if let Self::Later(later) = self {
+            // It cannot be set already: one call claimed the task.
+            let _ = later.set(handle);
+        }
+    }
 }
 
 /// A description whose values have been checked.
@@ -79,6 +102,11 @@ pub(super) struct Options {
 }
 
 impl Draft {
+    /// Whether the core's task gets a [`Label`].
+    pub(super) fn is_labelled(&self) -> bool {
+        self.id.is_some() || self.label.is_some()
+    }
+
     fn copy(&self, py: Python<'_>) -> Self {
         Self {
             id: self.id.clone(),
@@ -97,16 +125,16 @@ impl Draft {
         py: Python<'_>,
         now: impl Fn() -> Timestamp,
     ) -> PyResult<crate::Task> {
+        let labelled = self.is_labelled();
         let Self { id, due, callee, rule, label, policy, options } = self;
         let mut task = crate::Task::new(due.on_clock(&now), callee.into_job(py)?);
-        let named = id.is_some();
         if let Some(id) = id {
             task = task.id(id);
         }
         if let Some(rule) = rule {
             task = task.recurrence(rule);
         }
-        if label.is_some() || named {
+        if labelled {
             task = task.label(Label { recurrence: label, task: OnceLock::new() });
         }
         if let Some(policy) = policy {
@@ -125,13 +153,19 @@ impl Draft {
 impl Task {
     pub(super) fn scheduled(handle: TaskHandle) -> Self {
         let claimed = AtomicBool::new(true);
-        Self { draft: Mutex::new(None), claimed, handle: OnceLock::from(handle) }
+        Self { draft: Mutex::new(None), claimed, handle: Handle::Given(handle) }
     }
 
     /// A new Python task on a task of the core.
-    pub(super) fn on(py: Python<'_>, handle: TaskHandle) -> PyResult<Bound<'_, Self>> {
+    pub(super) fn on(
+        py: Python<'_>,
+        handle: TaskHandle,
+        labelled: bool,
+    ) -> PyResult<Bound<'_, Self>> {
         let task = Bound::new(py, Self::scheduled(handle))?;
-        Self::introduce(&task);
+        if labelled {
+            Self::introduce(&task);
+        }
         Ok(task)
     }
 
@@ -182,8 +216,7 @@ impl Task {
 
     /// The call was accepted.
     pub(super) fn set_handle(&self, handle: TaskHandle) {
-        // It cannot be set already: one call claimed the task.
-        let _ = self.handle.set(handle);
+        self.handle.set(handle);
         let draft = self.draft().take();
         drop(draft); // user code, so after the lock
     }
@@ -196,6 +229,13 @@ impl Task {
         })?;
         handle.check_process()?;
         Ok(handle)
+    }
+
+    /// The handle, if there is one yet; refused in a forked child.
+    fn scheduled_handle(&self) -> PyResult<Option<&TaskHandle>> {
+        let Some(handle) = self.handle.get() else { return Ok(None) };
+        handle.check_process()?;
+        Ok(Some(handle))
     }
 
     pub(super) fn draft_id(&self) -> Option<TaskId> {
@@ -290,13 +330,17 @@ impl Task {
             },
         };
         let claimed = AtomicBool::new(false);
-        Ok(Self { draft: Mutex::new(Some(Box::new(draft))), claimed, handle: OnceLock::new() })
+        Ok(Self {
+            draft: Mutex::new(Some(Box::new(draft))),
+            claimed,
+            handle: Handle::Later(OnceLock::new()),
+        })
     }
 
     /// What the task is known by; `None` until it is scheduled, if none was given.
     #[getter]
     fn id<'py>(&self, py: Python<'py>) -> PyResult<Option<Bound<'py, PyAny>>> {
-        let id = match self.handle.get() {
+        let id = match self.scheduled_handle()? {
             Some(handle) => Some(handle.id()),
             None => self.draft_id(),
         };
@@ -306,30 +350,30 @@ impl Task {
     /// Where the task is in its life.
     #[getter]
     fn state<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
-        records::state(py, self.handle.get().map_or(TaskState::Waiting, TaskHandle::state))
+        records::state(py, self.scheduled_handle()?.map_or(TaskState::Waiting, TaskHandle::state))
     }
 
     /// When it is due, or was last due, in seconds of the scheduler's clock.
     ///
     /// `None` where that is not known: a datetime before the task is scheduled.
     #[getter]
-    fn due(&self) -> Option<f64> {
-        if let Some(handle) = self.handle.get() {
-            return Some(as_seconds(handle.due()));
+    fn due(&self) -> PyResult<Option<f64>> {
+        if let Some(handle) = self.scheduled_handle()? {
+            return Ok(Some(as_seconds(handle.due())));
         }
-        match self.draft().as_ref()?.due {
-            When::Clock(due) => Some(as_seconds(due)),
-            When::Wall(_) => None,
-        }
+        Ok(match self.draft().as_ref().map(|draft| draft.due) {
+            Some(When::Clock(due)) => Some(as_seconds(due)),
+            Some(When::Wall(_)) | None => None,
+        })
     }
 
     /// Among tasks with equal due times the higher goes first.
     #[getter]
-    fn priority(&self) -> i32 {
-        match self.handle.get() {
+    fn priority(&self) -> PyResult<i32> {
+        Ok(match self.scheduled_handle()? {
             Some(handle) => handle.priority(),
             None => self.draft().as_ref().map_or(0, |draft| draft.options.priority),
-        }
+        })
     }
 
     /// When the task is due again.
@@ -341,31 +385,29 @@ impl Task {
         }
     }
 
-    /// How many runs were started, retries included.
+    /// How many runs ended, retries included.
     #[getter]
     fn runs(&self) -> PyResult<u64> {
-        if self.is_scheduled() { Ok(self.handle()?.info().runs) } else { Ok(0) }
+        Ok(self.scheduled_handle()?.map_or(0, |handle| handle.info().runs))
     }
 
     /// How many runs failed.
     #[getter]
     fn failures(&self) -> PyResult<u64> {
-        if self.is_scheduled() { Ok(self.handle()?.info().failures) } else { Ok(0) }
+        Ok(self.scheduled_handle()?.map_or(0, |handle| handle.info().failures))
     }
 
     /// How many slots were skipped.
     #[getter]
     fn missed(&self) -> PyResult<u64> {
-        if self.is_scheduled() { Ok(self.handle()?.info().missed) } else { Ok(0) }
+        Ok(self.scheduled_handle()?.map_or(0, |handle| handle.info().missed))
     }
 
     /// The last failure, also of a series that goes on; `None` if no run failed.
     #[getter]
     fn error(&self, py: Python<'_>) -> PyResult<Option<Py<PyAny>>> {
-        if !self.is_scheduled() {
-            return Ok(None);
-        }
-        Ok(self.handle()?.last_error().map(|error| exception(py, &error)))
+        let error = self.scheduled_handle()?.and_then(TaskHandle::last_error);
+        Ok(error.map(|error| exception(py, &error)))
     }
 
     /// Wait for the end and give what the last run returned.
@@ -427,17 +469,17 @@ impl Task {
 
     /// Tell whether the task has ended: DONE, FAILED or CANCELLED.
     fn done(&self) -> PyResult<bool> {
-        Ok(self.is_scheduled() && self.handle()?.state().is_end())
+        Ok(self.scheduled_handle()?.is_some_and(|handle| handle.state().is_end()))
     }
 
     /// Tell whether the job is being run.
     fn running(&self) -> PyResult<bool> {
-        Ok(self.is_scheduled() && self.handle()?.state() == TaskState::Running)
+        Ok(self.scheduled_handle()?.is_some_and(|handle| handle.state() == TaskState::Running))
     }
 
     /// Tell whether the task ended CANCELLED.
     fn cancelled(&self) -> PyResult<bool> {
-        Ok(self.is_scheduled() && self.handle()?.state() == TaskState::Cancelled)
+        Ok(self.scheduled_handle()?.is_some_and(|handle| handle.state() == TaskState::Cancelled))
     }
 
     /// Cancel the task: no run starts any more.

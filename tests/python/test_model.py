@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import os
 import sys
+import threading
 from collections import Counter
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -40,6 +42,14 @@ stops = st.sampled_from([False] * 9 + [True])
 def scripts(longest: int) -> st.SearchStrategy[list[Step]]:
     """What a job does in its runs, over and over."""
     return st.lists(st.builds(Step, ends, st.integers(0, longest), stops), min_size=1, max_size=5)
+
+
+def returns(fn: Callable[[float], None], seconds: float) -> None:
+    """Call what may hang, so that it fails and says where."""
+    thread = threading.Thread(target=fn, args=(seconds,), daemon=True)
+    thread.start()
+    thread.join(WATCHDOG)
+    assert not thread.is_alive(), f"{fn} does not return"
 
 
 def ticks(seconds: float | None) -> float | None:
@@ -107,7 +117,7 @@ class Story(RuleBasedStateMachine):
         """Advance both, to a moment at which no run is under way."""
         before = self.model.now
         after = self.model.advance(forward)
-        self.clock.advance((after - before) * TICK)
+        returns(self.clock.advance, (after - before) * TICK)
 
     def add(self, entry: Entry, replace: bool = False) -> None:
         task = self.real(entry)
@@ -194,7 +204,7 @@ class Story(RuleBasedStateMachine):
         ahead.jump(forward)
         if ahead.now == target:  # no run would be under way at the end
             self.model.jump(forward)
-            self.clock.jump(forward * TICK)
+            returns(self.clock.jump, forward * TICK)
 
     @rule(id=st.sampled_from(NAMES), by_task=st.booleans())
     def cancel(self, id: Any, by_task: bool) -> None:

@@ -9,7 +9,7 @@ import time
 from typing import Any
 
 import pytest
-from support import HOUR, WATCHDOG, CellClock, noop, scaled, switches, threads, together
+from support import HOUR, WATCHDOG, CellClock, noop, scaled, switches, threads, together, within
 
 from duetime import FixedRate, Missed, Task
 
@@ -54,6 +54,28 @@ def test_a_wake_while_a_worker_goes_to_sleep_is_not_lost(
         clock.moved(scheduler, slot * HOUR)
         for _ in range(2):
             assert ran.acquire(timeout=WATCHDOG), f"the wake of slot {slot} was lost"
+
+
+@pytest.mark.parametrize("workers", [1, 4])
+@pytest.mark.parametrize("listen", [False, True])
+@pytest.mark.parametrize("move", ["advance", "jump"])
+def test_a_move_while_a_worker_goes_to_sleep_is_not_lost(
+    make_manual: Any, workers: int, listen: bool, move: str
+) -> None:
+    """cpython#64325: the same for a manual clock, whose move would then never return."""
+    bench = make_manual(workers=workers)
+    if not listen:
+        bench.scheduler.remove_listener(bench.log.append)
+    rounds, moves = scaled(500_000, 5000), getattr(bench.clock, move)
+
+    def story() -> None:
+        for _ in range(rounds):
+            for _ in range(3):
+                bench.scheduler.after(1, noop)
+            moves(1)
+
+    within(story, seconds=WATCHDOG + rounds / 1000)
+    assert bench.scheduler.stats().done == 3 * rounds
 
 
 @pytest.mark.parametrize("workers", [1, 4])
