@@ -51,22 +51,42 @@ impl<T> Ord for Entry<T> {
 /// Below this size tombstones cost nothing worth a rebuild.
 const SMALL: usize = 64;
 
+/// Up to this size a heap is rebuilt at once, which takes less than a tenth of a millisecond.
+const AT_ONCE: usize = if cfg!(test) { 128 } else { 4096 };
+
+/// How many entries of a retiring heap each call looks at. A call adds one tombstone at the most,
+/// so the retiring heap is empty long before the other half can fill with tombstones.
+const STEP: usize = 8;
+
+/// After so many entries a retiring heap gives memory back: in pieces, for to return a gigabyte in
+/// one call takes as long as the rebuild that is being avoided.
+const GIVE_BACK: usize = 1 << 16;
+
 /// A heap of entries, some of them tombstones.
+///
+/// Rebuilding ten million entries takes a tenth of a second, and the heap lies behind a lock. So a
+/// large heap is *retired*: its array, which is in heap order, is emptied from its end, a few
+/// entries a call, into a new heap. An array in heap order stays so when its end is cut off, and
+/// until it is empty the head is the earlier one of the two.
 #[derive(Debug)]
 pub(crate) struct DueHeap<T> {
     entries: BinaryHeap<Entry<T>>,
+    /// In the order of `BinaryHeap`'s array: each entry before its two children.
+    retiring: Vec<Entry<T>>,
+    /// In both.
     tombstones: usize,
 }
 
 impl<T> Default for DueHeap<T> {
     fn default() -> Self {
-        Self { entries: BinaryHeap::new(), tombstones: 0 }
+        Self { entries: BinaryHeap::new(), retiring: Vec::new(), tombstones: 0 }
     }
 }
 
 impl<T: Live> DueHeap<T> {
     pub(crate) fn push(&mut self, entry: Entry<T>) {
         self.entries.push(entry);
+        self.step(STEP);
     }
 
     /// The due time of the earliest live entry. Tombstones before it are dropped.
@@ -76,11 +96,11 @@ impl<T: Live> DueHeap<T> {
 
     /// The earliest live entry. Tombstones before it are dropped.
     pub(crate) fn head(&mut self) -> Option<&Entry<T>> {
-        while self.entries.peek().is_some_and(|head| !head.task.is_live()) {
-            self.entries.pop();
+        while self.peek().is_some_and(|head| !head.task.is_live()) {
+            self.pop();
             self.tombstones = self.tombstones.saturating_sub(1);
         }
-        self.entries.peek()
+        self.peek()
     }
 
     /// Takes the earliest live entry out if it is due.
@@ -88,30 +108,103 @@ impl<T: Live> DueHeap<T> {
         if self.head_due()? > now {
             return None;
         }
-        self.entries.pop()
+        let entry = self.pop();
+        self.reconsider();
+        entry
     }
 
     /// The due time of the second entry, or an earlier one: a tombstone counts.
     pub(crate) fn second_due(&self) -> Option<Timestamp> {
-        // A binary heap's second smallest is one of the root's two children.
-        self.entries.as_slice().iter().skip(1).take(2).map(|entry| entry.due).min()
+        // A binary heap's second smallest is one of the root's two children; of two heaps it may
+        // be the other's root, and then the earlier of the roots is as good an answer.
+        let entries = self.entries.as_slice();
+        let roots = usize::from(self.retiring.is_empty());
+        let seconds = entries.iter().skip(roots).take(2).chain(self.retiring.first());
+        seconds.map(|entry| entry.due).min()
     }
 
-    /// An entry became a tombstone. When more than half are, the heap is rebuilt without them, so
-    /// that a cancel costs O(1) amortised and a heap of cancelled tasks stays small.
+    /// An entry became a tombstone.
     pub(crate) fn note_tombstone(&mut self) {
         self.tombstones += 1;
+        self.reconsider();
+    }
+
+    /// Whether a rebuild goes on. [`DueHeap::step`] finishes it sooner.
+    pub(crate) fn is_retiring(&self) -> bool {
+        !self.retiring.is_empty()
+    }
+
+    /// When more than half are tombstones, the heap is rebuilt without them, so that a cancel costs
+    /// O(1) amortised and a heap of cancelled tasks stays small.
+    fn reconsider(&mut self) {
         let size = self.entries.len();
-        if size > SMALL && self.tombstones > size / 2 {
+        if self.is_retiring() {
+            self.step(STEP);
+        } else if size <= SMALL || self.tombstones <= size / 2 {
+            // Not worth it yet.
+        } else if size <= AT_ONCE {
             self.entries.retain(|entry| entry.task.is_live());
             self.entries.shrink_to(2 * self.entries.len());
             self.tombstones = 0;
+        } else {
+            self.retiring = std::mem::take(&mut self.entries).into_vec();
+        }
+    }
+
+    /// Moves up to `count` entries out of the retiring heap.
+    pub(crate) fn step(&mut self, count: usize) {
+        for _ in 0..count {
+            let Some(entry) = self.retiring.pop() else { return };
+            if entry.task.is_live() {
+                self.entries.push(entry);
+            } else {
+                self.tombstones = self.tombstones.saturating_sub(1);
+            }
+            if self.retiring.len() % GIVE_BACK == 0 {
+                self.retiring.shrink_to_fit();
+            }
         }
     }
 
     /// Live entries.
     pub(crate) fn len(&self) -> usize {
-        self.entries.len().saturating_sub(self.tombstones)
+        (self.entries.len() + self.retiring.len()).saturating_sub(self.tombstones)
+    }
+
+    fn peek(&self) -> Option<&Entry<T>> {
+        match (self.entries.peek(), self.retiring.first()) {
+            (Some(entry), Some(retiring)) => Some(entry.max(retiring)), // the greatest comes first
+            (entry, retiring) => entry.or(retiring),
+        }
+    }
+
+    fn pop(&mut self) -> Option<Entry<T>> {
+        let retiring = match (self.entries.peek(), self.retiring.first()) {
+            (Some(entry), Some(retiring)) => retiring > entry,
+            (_, retiring) => retiring.is_some(),
+        };
+        if !retiring {
+            return self.entries.pop();
+        }
+        let head = self.retiring.swap_remove(0);
+        sift_down(&mut self.retiring);
+        Some(head)
+    }
+}
+
+/// Restores the order of a heap whose root was replaced.
+fn sift_down<T>(heap: &mut [Entry<T>]) {
+    let mut parent = 0;
+    loop {
+        let children = 2 * parent + 1..heap.len().min(2 * parent + 3);
+        let Some(greatest) = children.max_by(|&a, &b| heap[a].cmp(&heap[b])) else {
+            return;
+        };
+        if heap[parent] >= heap[greatest] {
+            return;
+        }
+        heap.swap(parent, greatest);
+        parent = greatest;
     }
 }
 

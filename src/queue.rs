@@ -115,7 +115,7 @@ impl TaskQueue {
             CancelMove::Stopping => room.naps.end(task),
             _ => None,
         };
-        drop(room);
+        self.unlock(room, Timestamp::MIN);
         if let Some(bell) = bell {
             bell.notify_one();
         }
@@ -226,6 +226,9 @@ impl TaskQueue {
                     owed.arrival = true;
                 }
                 return;
+            }
+            if room.rebuild() {
+                continue; // between two pieces whoever waits for the lock gets it
             }
             room.settle(owed);
             let wakers = room.quiet_wakers(time);

@@ -181,6 +181,17 @@ impl Room {
         head.into_iter().chain(self.naps.next_due()).min()
     }
 
+    /// Goes on with the rebuild of a heap, for less than a millisecond. `true` if more is to do.
+    pub(crate) fn rebuild(&mut self) -> bool {
+        self.waiting.step(4096);
+        self.announced.step(4096);
+        self.is_rebuilding()
+    }
+
+    fn is_rebuilding(&self) -> bool {
+        self.waiting.is_retiring() || self.announced.is_retiring()
+    }
+
     /// Whether a reading of the clock is out of date.
     ///
     /// A clock is read without the lock, for reading it may be user code. It may be moved after the
@@ -196,6 +207,9 @@ impl Room {
     pub(crate) fn restore(&mut self, pace: Pace, now: Timestamp) -> Option<usize> {
         if self.idle.is_empty() {
             return None;
+        }
+        if self.is_rebuilding() && !self.idle.someone_comes() {
+            return self.idle.summon();
         }
         let due = self.head_due()?;
         let now = now.max(self.latest); // `now` may be out of date; who is woken looks for itself
