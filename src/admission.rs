@@ -18,6 +18,8 @@ pub(crate) struct Admitted {
     pub(crate) records: Vec<TaskRef>,
     /// Those whose ids they took, taken out of the queue; their cancel is to be completed.
     pub(crate) replaced: Vec<TaskRef>,
+    /// Whether listeners are to be told of those.
+    pub(crate) told: bool,
 }
 
 /// Enters one task whose id is free.
@@ -43,7 +45,8 @@ pub(crate) fn admit_all(
         return Err(Error::SchedulerClosed);
     }
     let holders = holders(&registry, &tasks, replace)?;
-    let replaced = shared.queue.recall_all(holders)?;
+    let told = shared.tells_of_cancels();
+    let replaced = shared.queue.recall_all(holders, told)?;
     let records = tasks
         .into_iter()
         .map(|task| {
@@ -53,7 +56,7 @@ pub(crate) fn admit_all(
             enter(&mut registry, task)
         })
         .collect();
-    Ok(Admitted { records, replaced })
+    Ok(Admitted { records, replaced, told })
 }
 
 /// The live holders of the ids that `tasks` want; an error if that is not allowed.

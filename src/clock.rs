@@ -146,9 +146,9 @@ impl Pace {
 
 /// What a clock that is moved by hand asks of the schedulers that read it.
 pub trait Driven: Send + Sync {
-    /// Whether nothing runs and nothing is due (runs that sleep on the clock do not count); and
-    /// if so, when a task is due or a run wakes next.
-    fn quiet(&self) -> Option<Option<Timestamp>>;
+    /// What is next, if nothing runs and nothing is due (runs that sleep on the clock do not
+    /// count).
+    fn quiet(&self) -> Option<Rest>;
 
     /// Has `waker` called once when it is quiet, and gives the key for [`Driven::forget_waker`];
     /// `None` if it is quiet now.
@@ -159,6 +159,13 @@ pub trait Driven: Send + Sync {
 
     /// The clock moved: look again.
     fn moved(&self);
+}
+
+/// A moment at which a scheduler has nothing to do.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Rest {
+    /// When a task is due, or a run that sleeps on the clock wakes.
+    pub next: Option<Timestamp>,
 }
 
 /// A one-shot call that ends somebody's wait. Called with no lock held.

@@ -160,7 +160,7 @@ impl<T: Live> DueHeap<T> {
             } else {
                 self.tombstones = self.tombstones.saturating_sub(1);
             }
-            if self.retiring.len() % GIVE_BACK == 0 {
+            if self.retiring.len().is_multiple_of(GIVE_BACK) {
                 self.retiring.shrink_to_fit();
             }
         }

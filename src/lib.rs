@@ -60,7 +60,7 @@ mod worker;
 mod python;
 
 pub use builder::{Builder, MAX_WORKERS};
-pub use clock::{Clock, Driven, MAX_DURATION, MonotonicClock, Pace, Timestamp, Waker};
+pub use clock::{Clock, Driven, MAX_DURATION, MonotonicClock, Pace, Rest, Timestamp, Waker};
 pub use closing::Shutdown;
 pub use error::Error;
 pub use event::{Event, EventKind, Listener, ListenerId};

@@ -5,7 +5,7 @@ use std::hint;
 use std::sync::{Arc, Weak};
 use std::time::Duration;
 
-use crate::clock::{Clock, Driven, Pace, Timestamp, Waker, check_duration, saturating_nanos};
+use crate::clock::{Clock, Driven, Pace, Rest, Timestamp, Waker, check_duration, saturating_nanos};
 use crate::error::Error;
 use crate::run::inside;
 use crate::sync::{AtomicI64, Ordering, Signal, SmallMutex};
@@ -30,7 +30,7 @@ pub struct ManualClock {
 
 #[derive(Default)]
 struct Inner {
-    /// Only ever raised. SeqCst: who moves the clock then looks at the queues, and who reads the
+    /// Only ever raised. `SeqCst`: who moves the clock then looks at the queues, and who reads the
     /// clock for a queue must not see a time from before that look.
     now: AtomicI64,
     /// The schedulers that read this clock.
@@ -43,6 +43,7 @@ pub struct Busy {
 }
 
 /// A wait for [`Busy`] to be over.
+#[derive(Clone, Copy, Debug)]
 pub struct QuietKey(u64);
 
 impl Busy {
@@ -96,7 +97,10 @@ impl ManualClock {
     /// [`Error::InsideJob`] from a job, listener or callback; [`Error::InvalidValue`] above 100
     /// years.
     pub fn advance(&self, duration: Duration) -> Result<(), Error> {
-        self.advance_with(duration, block)
+        self.advance_with(duration, |busy| {
+            block(busy);
+            Ok(())
+        })
     }
 
     /// Moves time forward by `duration` in one leap, as a suspended machine does, and returns
@@ -105,7 +109,10 @@ impl ManualClock {
     /// # Errors
     /// As [`ManualClock::advance`].
     pub fn jump(&self, duration: Duration) -> Result<(), Error> {
-        self.jump_with(duration, block)
+        self.jump_with(duration, |busy| {
+            block(busy);
+            Ok(())
+        })
     }
 
     /// [`ManualClock::advance`] for callers with a way of blocking of their own: `block` returns
@@ -162,7 +169,7 @@ impl ManualClock {
         'again: loop {
             let mut earliest: Option<Timestamp> = None;
             for scheduler in self.schedulers() {
-                let Some(next) = scheduler.quiet() else {
+                let Some(Rest { next }) = scheduler.quiet() else {
                     block(&Busy { scheduler })?;
                     // While this one came to rest another may have started something.
                     continue 'again;
@@ -191,7 +198,7 @@ impl ManualClock {
     }
 }
 
-fn block(busy: &Busy) -> Result<(), Error> {
+fn block(busy: &Busy) {
     if !busy.is_brief() {
         let signal = Arc::new(Signal::default());
         let waker = Arc::clone(&signal);
@@ -199,7 +206,6 @@ fn block(busy: &Busy) -> Result<(), Error> {
             signal.wait(None);
         }
     }
-    Ok(())
 }
 
 impl Clock for ManualClock {

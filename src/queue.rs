@@ -2,7 +2,7 @@
 //! out once, to one worker, not before it is due; the wake-up protocol of [`crate::idle`] holds at
 //! every unlock; under the lock nothing of a user is run, dropped or waited for.
 
-use crate::clock::{Alarm, Pace, Timestamp, Waker};
+use crate::clock::{Alarm, Pace, Rest, Timestamp, Waker};
 use crate::error::Error;
 use crate::heap::Entry;
 use crate::patience::Patience;
@@ -105,12 +105,12 @@ impl TaskQueue {
         refused
     }
 
-    /// Cancels `task` if it waits, or tells it to stop if it runs. A waiting one counts as being
-    /// told of until the caller settles that.
-    pub(crate) fn cancel(&self, task: &TaskRef) -> CancelMove {
+    /// Cancels `task` if it waits, or tells it to stop if it runs. If listeners are to be `told`, a
+    /// waiting one counts as being told of until the caller settles that.
+    pub(crate) fn cancel(&self, task: &TaskRef, told: bool) -> CancelMove {
         let mut room = self.lock();
         let cancelled = task.state.try_cancel();
-        room.note_cancel(task, cancelled);
+        room.note_cancel(task, cancelled, told);
         let bell = match cancelled {
             CancelMove::Stopping => room.naps.end(task),
             _ => None,
@@ -123,15 +123,19 @@ impl TaskQueue {
     }
 
     /// Cancels all of the tasks if none of them runs. Gives those whose cancel the caller is to
-    /// complete; the others are completed by whoever brings them.
-    pub(crate) fn recall_all(&self, mut tasks: Vec<TaskRef>) -> Result<Vec<TaskRef>, Error> {
+    /// complete; the others are completed by whoever brings them. `told` as for a cancel.
+    pub(crate) fn recall_all(
+        &self,
+        mut tasks: Vec<TaskRef>,
+        told: bool,
+    ) -> Result<Vec<TaskRef>, Error> {
         let mut room = self.lock();
         if let Some(running) = tasks.iter().find(|task| task.state.get() == TaskState::Running) {
             return Err(Error::TaskRunning(running.id()));
         }
         tasks.retain(|task| {
             let cancelled = task.state.try_cancel();
-            room.note_cancel(task, cancelled);
+            room.note_cancel(task, cancelled, told);
             cancelled == CancelMove::Cancelled
         });
         Ok(tasks)
@@ -304,25 +308,25 @@ impl TaskQueue {
     }
 
     /// Whether nothing but sleeping runs is in hand and nothing is due; and what comes next.
-    pub(crate) fn quiet(&self, now: Timestamp) -> Option<Option<Timestamp>> {
+    pub(crate) fn quiet(&self, now: Timestamp) -> Option<Rest> {
         let mut room = self.lock();
-        room.is_quiet(now, true).then(|| room.next_step(now))
+        room.is_quiet(now, true).then(|| Rest { next: room.next_step(now) })
     }
 
     /// Has `waker` called once when nothing is in hand and nothing is due; `None` if that is now.
     pub(crate) fn when_quiet(
         &self,
         now: Timestamp,
-        naps_are_quiet: bool,
+        despite_naps: bool,
         waker: Waker,
     ) -> Option<u64> {
         let mut room = self.lock();
-        if room.is_quiet(now, naps_are_quiet) {
+        if room.is_quiet(now, despite_naps) {
             drop(room);
             drop(waker);
             return None;
         }
-        Some(room.wakers.add_quiet(naps_are_quiet, waker))
+        Some(room.wakers.add_quiet(despite_naps, waker))
     }
 
     /// Has `waker` called once when the last worker ended; `None` if that was before.

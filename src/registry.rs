@@ -144,18 +144,17 @@ impl Registry {
     /// for it. One that was replaced leaves no record.
     pub(crate) fn finish(&mut self, task: &TaskRef, end: &End<'_>) -> Over {
         let id = task.id();
-        let live = self.live_task(&id).is_some_and(|live| TaskRef::ptr_eq(live, task));
-        // Besides the caller and this registry only handles refer to a task that runs, and no new
-        // handle can be made while the registry is locked: without one, nobody can ask any more.
-        let can_ask = TaskRef::count(task) > 1 + usize::from(live);
-        let mut over = task.end(end, can_ask);
+        let live = if task.is_named() {
+            let live = self.named.get(&id).is_some_and(|live| TaskRef::ptr_eq(live, task));
+            live && self.named.remove(&id).is_some()
+        } else {
+            self.numbered.remove(&task.number)
+        };
+        // Besides the caller only handles refer to a task that ran, and no new handle can be made:
+        // where there is none, nobody can ask for the outcome any more.
+        let mut over = task.end(end, TaskRef::count(task) > 1);
         self.totals.add(&over.ended, end.ran);
         if live {
-            if task.is_named() {
-                self.named.remove(&id);
-            } else {
-                self.numbered.remove(&task.number);
-            }
             let facts = mem::take(&mut over.facts);
             self.history.push(facts.into_info(id, over.ended.state(), task.due()));
         }

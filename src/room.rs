@@ -112,9 +112,9 @@ impl Room {
         Ok(())
     }
 
-    pub(crate) fn note_cancel(&mut self, task: &TaskRef, cancelled: CancelMove) {
+    pub(crate) fn note_cancel(&mut self, task: &TaskRef, cancelled: CancelMove, told: bool) {
         if cancelled == CancelMove::Cancelled {
-            self.telling += 1;
+            self.telling += usize::from(told);
             self.heap_of(task).note_tombstone();
         }
     }
@@ -235,8 +235,8 @@ impl Room {
         earlier
     }
 
-    pub(crate) fn is_quiet(&mut self, now: Timestamp, naps_are_quiet: bool) -> bool {
-        let asleep = if naps_are_quiet { self.naps.len() } else { 0 };
+    pub(crate) fn is_quiet(&mut self, now: Timestamp, despite_naps: bool) -> bool {
+        let asleep = if despite_naps { self.naps.len() } else { 0 };
         // While every worker's run sleeps, what is due cannot start before the clock moves.
         let all_asleep = asleep == self.workers;
         self.running == asleep

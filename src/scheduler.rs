@@ -151,12 +151,16 @@ impl Scheduler {
         let shared = self.checked()?;
         tasks.iter().try_for_each(Task::check)?;
         self.owner.threads.start(shared)?;
-        let Admitted { records, replaced } = admit_all(shared, tasks, replace)?;
+        let Admitted { records, replaced, told } = admit_all(shared, tasks, replace)?;
         let handles: Vec<TaskHandle> =
             records.iter().map(|record| shared.handle(record.clone())).collect();
         accepted(&handles);
-        replaced.iter().for_each(|task| shared.complete_taken(task));
-        records.iter().for_each(|task| shared.emit_next(EventKind::Scheduled, task));
+        for task in &replaced {
+            shared.complete_taken(task, told);
+        }
+        for task in &records {
+            shared.emit_next(EventKind::Scheduled, task);
+        }
         shared.bring_all(&records);
         Ok(handles)
     }

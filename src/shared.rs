@@ -5,7 +5,7 @@ use std::any::Any;
 use std::sync::{Arc, Weak};
 use std::time::Duration;
 
-use crate::clock::{Driven, Timestamp, Waker};
+use crate::clock::{Driven, Rest, Timestamp, Waker};
 use crate::error::Error;
 use crate::event::{Event, EventKind, Listeners};
 use crate::handle::TaskHandle;
@@ -60,7 +60,9 @@ impl Shared {
     pub(crate) fn bring_all(&self, tasks: &[TaskRef]) {
         let announced: Vec<bool> = tasks.iter().map(|task| self.announce_if_due(task)).collect();
         let recalled = self.queue.add_all(tasks, &announced, self.queue_time());
-        recalled.iter().for_each(|task| self.complete_cancel(task));
+        for task in &recalled {
+            self.complete_cancel(task);
+        }
     }
 
     /// Sends DUE for a task on its way into the queue if its time has come already.
@@ -110,10 +112,11 @@ impl Shared {
 
     /// What remains to be done once a task that was not running is cancelled.
     pub(crate) fn complete_cancel(&self, task: &TaskRef) {
-        let (run, attempt) = task.outlook();
+        let outlook = self.tells_of_cancels().then(|| task.outlook());
         drop_contained(task.take_work());
         let end = End { ran: None, as_it_ran: Ended::Cancelled, if_stopped: Ended::Cancelled };
         self.finish(task, &end, |_| {
+            let (run, attempt) = outlook.unwrap_or((1, 1));
             self.listeners.emit(EventKind::Cancelled, || Event {
                 run,
                 attempt,
@@ -140,9 +143,10 @@ impl Shared {
     }
 
     pub(crate) fn cancel(&self, task: &TaskRef) -> CancelOutcome {
-        match self.queue.cancel(task) {
+        let told = self.tells_of_cancels();
+        match self.queue.cancel(task, told) {
             CancelMove::Cancelled => {
-                self.complete_taken(task);
+                self.complete_taken(task, told);
                 CancelOutcome::Cancelled
             }
             CancelMove::Recalled => CancelOutcome::Cancelled,
@@ -151,10 +155,16 @@ impl Shared {
         }
     }
 
-    /// Completes the cancel of a task that was taken out of the queue.
-    pub(crate) fn complete_taken(&self, task: &TaskRef) {
+    pub(crate) fn tells_of_cancels(&self) -> bool {
+        self.listeners.wants(EventKind::Cancelled)
+    }
+
+    /// Completes the cancel of a task that was taken out of the queue, as `told` of.
+    pub(crate) fn complete_taken(&self, task: &TaskRef, told: bool) {
         self.complete_cancel(task);
-        self.queue.settle(self.clock.now(), &mut Owed { telling: true, ..Owed::default() });
+        if told {
+            self.queue.settle(self.clock.now(), &mut Owed { telling: true, ..Owed::default() });
+        }
     }
 
     /// Shows every user value that only the scheduler owns. `show` only looks: locks are held.
@@ -190,7 +200,7 @@ impl Host for Shared {
 }
 
 impl Driven for Shared {
-    fn quiet(&self) -> Option<Option<Timestamp>> {
+    fn quiet(&self) -> Option<Rest> {
         self.queue.quiet(self.clock.now())
     }
 

@@ -1,7 +1,7 @@
 //! Locks and atomics. Invariants: no other file names `parking_lot` or `std::sync::atomic`; a
-//! panic poisons nothing; in a forked child no lock of ours goes through parking_lot.
+//! panic poisons nothing; in a forked child no lock of ours goes through `parking_lot`.
 //!
-//! The fork rule. parking_lot keeps one table of parked threads for the whole process. If a thread
+//! The fork rule. `parking_lot` keeps one table of parked threads for the whole process. If a thread
 //! is changing that table in the instant of a `fork`, the child inherits a table that is locked
 //! for ever, and even a lock made afterwards hangs there. std's locks keep no such table, so every
 //! [`Mutex`] made in a forked child is one of std's. Locks made before the fork are not touched in

@@ -13,15 +13,15 @@ pub(crate) struct Wakers {
 struct Quiet {
     key: u64,
     /// Whether runs that sleep on the clock count as quiet: they do for whoever moves it.
-    naps_are_quiet: bool,
+    despite_naps: bool,
     waker: Waker,
 }
 
 impl Wakers {
     /// `waker` waits for the moment when nothing runs and nothing is due.
-    pub(crate) fn add_quiet(&mut self, naps_are_quiet: bool, waker: Waker) -> u64 {
+    pub(crate) fn add_quiet(&mut self, despite_naps: bool, waker: Waker) -> u64 {
         let key = self.new_key();
-        self.quiet.push(Quiet { key, naps_are_quiet, waker });
+        self.quiet.push(Quiet { key, despite_naps, waker });
         key
     }
 
@@ -46,7 +46,7 @@ impl Wakers {
 
     /// Takes those who wait for quiet; all of them if no run sleeps either (`idle`).
     pub(crate) fn take_quiet(&mut self, idle: bool) -> Vec<Waker> {
-        let quiet = self.quiet.extract_if(.., |quiet| idle || quiet.naps_are_quiet);
+        let quiet = self.quiet.extract_if(.., |quiet| idle || quiet.despite_naps);
         quiet.map(|quiet| quiet.waker).collect()
     }
 

@@ -1,6 +1,8 @@
 //! The Python module. Invariants: it wraps only what the crate exports; a Python reference is
 //! dropped while attached; no lock of the core is held while Python code may run.
 
+#![allow(clippy::doc_markdown, reason = "what is documented here is shown by Python, as it is")]
+
 mod blocking;
 mod clock;
 mod context;

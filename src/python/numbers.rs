@@ -143,8 +143,8 @@ pub(super) fn timestamp(parameter: &str, value: &Bound<'_, PyAny>) -> PyResult<T
 
 /// Whole and fraction apart: their sum as one float would lose nanoseconds.
 fn nanos_of(seconds: f64) -> Option<i64> {
-    if !(seconds.abs() < 9.2e9) {
-        return None; // not a number, or out of range
+    if seconds.is_nan() || seconds.abs() >= 9.2e9 {
+        return None;
     }
     #[expect(clippy::cast_possible_truncation, reason = "checked above; the fraction is below 1")]
     let (whole, fraction) = (seconds.trunc() as i64, (seconds.fract() * BILLION).round() as i64);
@@ -234,13 +234,13 @@ impl<'a, 'py> FromPyObject<'a, 'py> for Maybe<'py> {
 impl<'py> Maybe<'py> {
     /// Reads what was given.
     pub(super) fn read<T>(
-        &self,
+        self,
         left_out: T,
         read: impl FnOnce(&Bound<'py, PyAny>) -> PyResult<T>,
     ) -> PyResult<T> {
         match self {
             Self::LeftOut => Ok(left_out),
-            Self::Given(value) => read(value),
+            Self::Given(value) => read(&value),
         }
     }
 }
@@ -253,7 +253,7 @@ pub(super) fn integer<T>(
     bound: &str,
 ) -> PyResult<T>
 where
-    T: for<'a, 'py> FromPyObject<'a, 'py> + PartialOrd,
+    T: for<'a, 'py> FromPyObject<'a, 'py> + PartialOrd + Copy,
 {
     if !value.is_instance_of::<PyInt>() || value.is_instance_of::<PyBool>() {
         return Err(wrong_type(parameter, value, "an int"));

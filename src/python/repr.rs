@@ -9,15 +9,15 @@ use super::task::Task;
 use crate::{TaskInfo, TaskState, Timestamp};
 
 /// `<Task 'report' WAITING due in 4m12s, every 10m, 3 runs, 1 failure>`.
-pub(super) fn task(py: Python<'_>, task: &Task) -> PyResult<String> {
+pub(super) fn task(py: Python<'_>, task: &Task) -> String {
     if !task.is_scheduled() {
-        return Ok(match task.draft_id() {
+        return match task.draft_id() {
             Some(id) => format!("<Task {id} not scheduled>"),
             None => "<Task not scheduled>".into(),
-        });
+        };
     }
     let Ok(handle) = task.handle() else {
-        return Ok("<Task of the parent process>".into());
+        return "<Task of the parent process>".into();
     };
     let info = handle.info();
     let due = handle.now().and_then(|now| due(&info, now));
@@ -29,7 +29,7 @@ pub(super) fn task(py: Python<'_>, task: &Task) -> PyResult<String> {
     let state = state(info.state);
     let parts: Vec<String> = parts.collect();
     let gap = if parts.is_empty() { "" } else { " " };
-    Ok(format!("<Task {} {state}{gap}{}>", info.id, parts.join(", ")))
+    format!("<Task {} {state}{gap}{}>", info.id, parts.join(", "))
 }
 
 fn state(state: TaskState) -> &'static str {

@@ -60,9 +60,12 @@ impl Recurrence for Rule {
             Self::Custom(object) => Python::attach(|py| {
                 let asked = (as_seconds(due), as_seconds(finished));
                 let next = object.bind(py).call_method1("next_due", asked);
-                let next = next.and_then(|next| match next.is_none() {
-                    true => Ok(None),
-                    false => timestamp("next_due's answer", &next).map(|due| Some(due.into())),
+                let next = next.and_then(|next| {
+                    if next.is_none() {
+                        Ok(None)
+                    } else {
+                        timestamp("next_due's answer", &next).map(|due| Some(due.into()))
+                    }
                 });
                 next.map_err(|error| Raised::job_error(py, error))
             }),
@@ -119,9 +122,12 @@ impl RetryPolicy for Policy {
             Self::Backoff(backoff) => backoff.delay_after_failure(failures),
             Self::Custom(object) => Python::attach(|py| {
                 let delay = object.bind(py).call_method1("delay_after_failure", (failures,));
-                let delay = delay.and_then(|delay| match delay.is_none() {
-                    true => Ok(None),
-                    false => duration("delay_after_failure's answer", &delay).map(Some),
+                let delay = delay.and_then(|delay| {
+                    if delay.is_none() {
+                        Ok(None)
+                    } else {
+                        duration("delay_after_failure's answer", &delay).map(Some)
+                    }
                 });
                 delay.map_err(|error| Raised::job_error(py, error))
             }),

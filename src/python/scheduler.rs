@@ -294,7 +294,7 @@ impl Scheduler {
     /// Give the live task of that id; `None` if there is none, or it has ended.
     #[pyo3(signature = (id, /))]
     fn get<'py>(&self, id: &Bound<'py, PyAny>) -> PyResult<Option<Bound<'py, Task>>> {
-        Ok(self.inner.get(task_id(id)?)?.map(|handle| Task::found(id.py(), handle)).transpose()?)
+        self.inner.get(task_id(id)?)?.map(|handle| Task::found(id.py(), handle)).transpose()
     }
 
     /// Give the record of a task that lives or is remembered.

@@ -516,7 +516,7 @@ impl Task {
         records::task_info(py, &self.handle()?.info())
     }
 
-    fn __repr__(&self, py: Python<'_>) -> PyResult<String> {
+    fn __repr__(&self, py: Python<'_>) -> String {
         super::repr::task(py, self)
     }
 
