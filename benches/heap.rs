@@ -107,7 +107,9 @@ fn bare(c: &mut Criterion) {
                 b.iter_custom(|iterations| {
                     in_batches(iterations, BATCH, |batch| {
                         let start = Instant::now();
-                        heap.extend((0..batch).map(|n| entry(n, 0)));
+                        for n in 0..batch {
+                            heap.push(entry(n, 0));
+                        }
                         let pushed = start.elapsed();
                         let start = Instant::now();
                         for _ in 0..batch {

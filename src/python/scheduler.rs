@@ -458,18 +458,16 @@ impl Scheduler {
         self.shutdown(py, true, false, None).map(drop)
     }
 
-    fn __repr__(&self) -> PyResult<String> {
+    fn __repr__(&self) -> String {
         let Ok(stats) = self.inner.stats() else {
-            return Ok("<Scheduler of the parent process>".into());
+            return "<Scheduler of the parent process>".into();
         };
         let open = if self.inner.is_closed() { "closed" } else { "open" };
-        Ok(format!(
-            "<Scheduler '{}' {open}, {} workers, {} waiting, {} running>",
-            self.inner.name(),
-            stats.workers,
-            stats.waiting,
-            stats.running
-        ))
+        let (name, workers) = (self.inner.name(), stats.workers);
+        let (waiting, running) = (stats.waiting, stats.running);
+        format!(
+            "<Scheduler '{name}' {open}, {workers} workers, {waiting} waiting, {running} running>"
+        )
     }
 
     fn __traverse__(&self, visit: PyVisit<'_>) -> Result<(), PyTraverseError> {
@@ -617,13 +615,11 @@ impl Draft {
         for (name, value) in options {
             let name: String = name.extract()?;
             match &*name {
-                "id" if value.is_none() => {}
+                "id" | "max_runs" | "until" if value.is_none() => {}
                 "id" => self.id = Some(task_id(&value)?),
                 "retry" => self.policy = Policy::new(&value)?,
                 "priority" => self.options.priority = priority(&value)?,
-                "max_runs" if value.is_none() => {}
                 "max_runs" => self.options.max_runs = Some(max_runs(&value)?),
-                "until" if value.is_none() => {}
                 "until" => self.options.until = Some(When::new("until", &value)?),
                 _ => {
                     return Err(PyTypeError::new_err(format!(

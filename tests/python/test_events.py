@@ -129,7 +129,7 @@ def test_due_is_told_on_time_though_every_worker_is_busy(world: World) -> None:
     world.scheduler.add_listener(listen)
     with world.hold():
         task = world.scheduler.after(world.step, int, id="t")
-        # Moving a simulated clock waits for the held job, after the leap; so another thread does it.
+        # The leap of a simulated clock then waits for the held job: another thread makes it.
         mover = Thread(world.leap, world.step)
         assert told.wait(WATCHDOG)
         assert not task.running()

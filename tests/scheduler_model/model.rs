@@ -1,47 +1,32 @@
-//! Any sequence of calls against a plain model of the contract: one worker, virtual time, and
-//! every event, answer and record must be the same.
-
-#![expect(clippy::unwrap_used, reason = "a test may unwrap: its panic is the report")]
-
-mod common;
+//! The contract as the plainest program that keeps it: lists, loops, and no threads.
 
 use std::collections::BTreeMap;
 
-use common::{World, at, millis, ms, tell};
-use duetime::{CancelOutcome, Error, FixedDelay, FixedRate, Missed, Run, Task, TaskState, retry};
-use proptest::prelude::*;
+use duetime::{CancelOutcome, FixedDelay, FixedRate, Missed, Run, Task, TaskState, retry};
+
+use crate::common::{at, ms};
 
 /// What a task is made of. All times are in milliseconds.
 #[derive(Clone, Debug)]
-struct Plan {
-    delay: i64,
-    priority: i32,
-    rule: Rule,
+pub(crate) struct Plan {
+    pub(crate) delay: i64,
+    pub(crate) priority: i32,
+    pub(crate) rule: Rule,
     /// Number of retries, and the delay before each.
-    retry: (u64, i64),
-    max_runs: Option<u64>,
-    until: Option<i64>,
-    takes: i64,
+    pub(crate) retry: (u64, i64),
+    pub(crate) max_runs: Option<u64>,
+    pub(crate) until: Option<i64>,
+    pub(crate) takes: i64,
     /// Whether each run fails, over and over.
-    fails: Vec<bool>,
+    pub(crate) fails: Vec<bool>,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq)]
-enum Rule {
+pub(crate) enum Rule {
     Once,
     Skip(i64),
     CatchUp(i64),
     Delay(i64),
-}
-
-#[derive(Clone, Debug)]
-enum Call {
-    Schedule(i64, Plan),
-    Replace(i64, Plan),
-    Cancel(i64),
-    Forget(i64),
-    Advance(u64),
-    Jump(u64),
 }
 
 impl Plan {
@@ -50,7 +35,7 @@ impl Plan {
     }
 
     /// The task of this plan for the scheduler, with a job that does as the plan says.
-    fn task(&self, id: i64, now: i64) -> Task {
+    pub(crate) fn task(&self, id: i64, now: i64) -> Task {
         let due = now + self.delay;
         let plan = self.clone();
         let job = move |run: &Run| {
@@ -84,33 +69,33 @@ impl Plan {
 
 /// A task of the model.
 #[derive(Clone, Debug)]
-struct Modelled {
-    plan: Plan,
-    state: TaskState,
-    first: i64,
-    due: i64,
-    slot: i64,
+pub(crate) struct Modelled {
+    pub(crate) plan: Plan,
+    pub(crate) state: TaskState,
+    pub(crate) first: i64,
+    pub(crate) due: i64,
+    pub(crate) slot: i64,
     /// Slots that were run, the current one included.
-    slots: u64,
-    slot_failures: u64,
-    runs: u64,
-    failures: u64,
-    missed: u64,
+    pub(crate) slots: u64,
+    pub(crate) slot_failures: u64,
+    pub(crate) runs: u64,
+    pub(crate) failures: u64,
+    pub(crate) missed: u64,
     /// The place in the order of adding, of the entry that waits.
-    sequence: u64,
-    announced: bool,
-    stopping: bool,
+    pub(crate) sequence: u64,
+    pub(crate) announced: bool,
+    pub(crate) stopping: bool,
 }
 
 #[derive(Default)]
-struct Model {
-    now: i64,
+pub(crate) struct Model {
+    pub(crate) now: i64,
     /// All that are known, by id.
-    tasks: BTreeMap<i64, Modelled>,
-    sequence: u64,
+    pub(crate) tasks: BTreeMap<i64, Modelled>,
+    pub(crate) sequence: u64,
     /// Who runs, and when that run ends.
-    running: Option<(i64, i64)>,
-    story: Vec<String>,
+    pub(crate) running: Option<(i64, i64)>,
+    pub(crate) story: Vec<String>,
 }
 
 impl Model {
@@ -118,12 +103,12 @@ impl Model {
         self.story.push(format!("{} {what} {id}{rest}", self.now));
     }
 
-    fn task(&mut self, id: i64) -> &mut Modelled {
+    pub(crate) fn task(&mut self, id: i64) -> &mut Modelled {
         self.tasks.get_mut(&id).expect("it is known")
     }
 
     /// The waiting task that comes first of those that `wanted` picks.
-    fn first(&self, wanted: impl Fn(&Modelled) -> bool) -> Option<i64> {
+    pub(crate) fn first(&self, wanted: impl Fn(&Modelled) -> bool) -> Option<i64> {
         let waiting = self.tasks.iter().filter(|(_, task)| task.state == TaskState::Waiting);
         let wanted = waiting.filter(|(_, task)| wanted(task));
         let first = wanted.min_by_key(|(_, t)| (t.due, -t.plan.priority, t.sequence));
@@ -149,7 +134,7 @@ impl Model {
     }
 
     /// Lets the worker do all that it can do now.
-    fn settle(&mut self) {
+    pub(crate) fn settle(&mut self) {
         self.announce();
         loop {
             match self.running {
@@ -198,12 +183,12 @@ impl Model {
         }
     }
 
-    fn move_to(&mut self, time: i64) {
+    pub(crate) fn move_to(&mut self, time: i64) {
         self.now = time;
         self.settle();
     }
 
-    fn advance(&mut self, by: i64) {
+    pub(crate) fn advance(&mut self, by: i64) {
         let target = self.now + by;
         loop {
             let now = self.now;
@@ -217,7 +202,7 @@ impl Model {
         self.move_to(target);
     }
 
-    fn schedule(&mut self, id: i64, plan: &Plan) {
+    pub(crate) fn schedule(&mut self, id: i64, plan: &Plan) {
         let due = self.now + plan.delay;
         let task = Modelled {
             plan: plan.clone(),
@@ -239,7 +224,7 @@ impl Model {
         self.enqueue(id, due);
     }
 
-    fn cancel(&mut self, id: i64) -> CancelOutcome {
+    pub(crate) fn cancel(&mut self, id: i64) -> CancelOutcome {
         let Some(task) = self.tasks.get_mut(&id) else { return CancelOutcome::Unknown };
         match task.state {
             TaskState::Waiting => {
@@ -292,127 +277,5 @@ impl Modelled {
         self.slots += 1;
         self.slot_failures = 0;
         Some((self.slot, missed))
-    }
-}
-
-/// Makes the call on both; compares the answers.
-fn make(world: &World, model: &mut Model, call: &Call) {
-    let scheduler = &world.scheduler;
-    match call {
-        Call::Schedule(id, plan) => {
-            let answer = scheduler.schedule(plan.task(*id, model.now));
-            if model.tasks.contains_key(id) {
-                assert!(matches!(answer, Err(Error::DuplicateTask(_))));
-            } else {
-                assert!(answer.is_ok());
-                model.schedule(*id, plan);
-            }
-        }
-        Call::Replace(id, plan) => {
-            let answer = scheduler.replace(plan.task(*id, model.now));
-            if model.tasks.get(id).is_some_and(|task| task.state == TaskState::Running) {
-                assert!(matches!(answer, Err(Error::TaskRunning(_))));
-            } else {
-                assert!(answer.is_ok());
-                model.cancel(*id);
-                model.schedule(*id, plan);
-            }
-        }
-        Call::Cancel(id) => assert_eq!(scheduler.cancel(*id).unwrap(), model.cancel(*id)),
-        Call::Forget(id) => {
-            let answer = scheduler.forget(*id);
-            match model.tasks.get(id).map(|task| task.state) {
-                None => assert!(matches!(answer, Err(Error::UnknownTask(_)))),
-                Some(TaskState::Running) => assert!(matches!(answer, Err(Error::TaskRunning(_)))),
-                Some(TaskState::Waiting) => assert!(matches!(answer, Err(Error::TaskWaiting(_)))),
-                Some(_) => {
-                    assert!(answer.is_ok());
-                    model.tasks.remove(id);
-                }
-            }
-        }
-        Call::Advance(by) => {
-            world.advance(*by);
-            model.advance(by.cast_signed());
-        }
-        Call::Jump(by) => {
-            world.jump(*by);
-            model.move_to(model.now + by.cast_signed());
-        }
-    }
-}
-
-fn compare(world: &World, model: &mut Model) {
-    let told: Vec<String> = world.events.take().iter().map(tell).collect();
-    assert_eq!(told, std::mem::take(&mut model.story));
-    assert_eq!(millis(world.clock.now()), model.now);
-    let next = model.first(|_| true).map(|id| at(model.tasks[&id].due));
-    assert_eq!(world.scheduler.next_due().unwrap(), next);
-    let infos = world.scheduler.tasks(None).unwrap();
-    assert_eq!(infos.len(), model.tasks.len());
-    for (&id, task) in &model.tasks {
-        let info = world.scheduler.info(id).unwrap();
-        assert_eq!((info.state, millis(info.due)), (task.state, task.due), "{id}");
-        let counts = (info.runs, info.failures, info.missed);
-        assert_eq!(counts, (task.runs, task.failures, task.missed), "{id}");
-        assert_eq!(info.error.is_some(), task.failures > 0);
-    }
-    let waiting = infos.iter().filter(|info| info.state == TaskState::Waiting).count();
-    let stats = world.scheduler.stats().unwrap();
-    assert_eq!((stats.waiting, stats.running), (waiting, usize::from(model.running.is_some())));
-}
-
-fn any_rule() -> impl Strategy<Value = Rule> {
-    prop_oneof![
-        3 => Just(Rule::Once),
-        2 => (1..30_i64).prop_map(Rule::Skip),
-        1 => (1..30_i64).prop_map(Rule::CatchUp),
-        1 => (1..30_i64).prop_map(Rule::Delay),
-    ]
-}
-
-fn any_plan() -> impl Strategy<Value = Plan> {
-    let when = (-10..40_i64, -1..=1_i32, any_rule());
-    let bounds = (prop::option::of(1..5_u64), prop::option::of(0..60_i64));
-    let run = (prop_oneof![Just(0), 0..40_i64], prop::collection::vec(any::<bool>(), 1..4));
-    (when, (0..3_u64, 0..20_i64), bounds, run).prop_map(
-        |((delay, priority, rule), retry, (max_runs, until), (takes, fails))| Plan {
-            delay,
-            priority,
-            rule,
-            retry,
-            max_runs,
-            until,
-            takes,
-            fails,
-        },
-    )
-}
-
-fn any_call() -> impl Strategy<Value = Call> {
-    prop_oneof![
-        5 => (0..6_i64, any_plan()).prop_map(|(id, plan)| Call::Schedule(id, plan)),
-        2 => (0..6_i64, any_plan()).prop_map(|(id, plan)| Call::Replace(id, plan)),
-        2 => (0..7_i64).prop_map(Call::Cancel),
-        1 => (0..7_i64).prop_map(Call::Forget),
-        4 => (0..60_u64).prop_map(Call::Advance),
-        2 => (0..100_u64).prop_map(Call::Jump),
-    ]
-}
-
-proptest! {
-    #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::with_cases(1_000) })]
-
-    #[test]
-    fn any_calls_do_what_the_model_does(calls in prop::collection::vec(any_call(), 1..40)) {
-        let world = World::new(1);
-        let mut model = Model::default();
-        for call in &calls {
-            make(&world, &mut model, call);
-            // To the next quiet moment: what is due starts, and what was stopped ends.
-            world.advance(0);
-            model.settle();
-            compare(&world, &mut model);
-        }
     }
 }
