@@ -240,4 +240,4 @@ class Scheduler(_native.Scheduler, concurrent.futures.Executor):
             >>> task.cancelled()
             True
         """
-        return super().shutdown(wait, drain=drain and not cancel_futures, timeout=timeout)
+        return super().shutdown(wait, drain=False if cancel_futures else drain, timeout=timeout)

@@ -75,6 +75,7 @@ class Entry:
     failures: int = 0
     missed: int = 0
     slot: int = 0
+    slots: int = 1
     slot_failures: int = 0
     added: int = 0
     told_due: bool = False
@@ -231,14 +232,15 @@ class Model:
             entry.slot_failures += 1
         else:
             entry.slot, entry.slot_failures = following, 0
+            entry.slots += 1
         self._queue(entry, following)
 
     def _following(self, entry: Entry, good: bool, stops: bool) -> tuple[int | None, int, bool]:
         """When the task runs next, the slots missed until then, and whether that is a retry."""
-        if stops or entry.runs == entry.max_runs:
+        if stops:
             return None, 0, False
         slot, missed = entry.rule.next_slot(entry.slot, self.now)
-        if slot is not None and not entry.allows(slot):
+        if slot is not None and (entry.slots == entry.max_runs or not entry.allows(slot)):
             slot, missed = None, 0
         delay = None if good else entry.policy.after(entry.slot_failures + 1)
         if delay is None or not entry.allows(self.now + delay):

@@ -291,7 +291,7 @@ class Story(RuleBasedStateMachine):
 
 TestStory = Story.TestCase
 TestStory.settings = settings(
-    max_examples=max(20, int(3000 * float(os.environ.get("DUETIME_SCALE", "0.02")))),
+    max_examples=max(20, int(10_000 * float(os.environ.get("DUETIME_SCALE", "0.02")))),
     stateful_step_count=40,
     # A story is short enough to read as it is, and the watchdog does not wait for a shorter one.
     phases=(Phase.explicit, Phase.reuse, Phase.generate),
