@@ -115,7 +115,13 @@ impl Listeners {
         self.wanted.load(Ordering::Relaxed) & kind as u8 != 0
     }
 
-    pub(crate) fn add(&self, listener: Arc<dyn Listener>, kinds: &[EventKind]) -> ListenerId {
+    /// Adds a listener. `changed` is called under the lock with the kinds that are wanted now.
+    pub(crate) fn add(
+        &self,
+        listener: Arc<dyn Listener>,
+        kinds: &[EventKind],
+        changed: impl FnOnce(&Self),
+    ) -> ListenerId {
         let kinds = kinds.iter().fold(0, |mask, &kind| mask | kind as u8);
         let mut list = self.list.lock();
         list.made += 1;
@@ -123,25 +129,30 @@ impl Listeners {
         let mut entries = Vec::clone(&list.entries);
         entries.push(Entry { id, kinds, listener });
         let old = self.replace(&mut list, entries);
+        changed(self);
         drop(list);
         drop(old);
         id
     }
 
-    pub(crate) fn remove(&self, id: ListenerId) -> bool {
+    /// Removes a listener. `changed` as for [`Listeners::add`].
+    pub(crate) fn remove(&self, id: ListenerId, changed: impl FnOnce(&Self)) -> bool {
         let mut list = self.list.lock();
         let mut entries = Vec::clone(&list.entries);
         entries.retain(|entry| entry.id != id);
         let found = entries.len() < list.entries.len();
         let old = self.replace(&mut list, entries);
+        changed(self);
         drop(list);
         drop(old); // the listener's own `Drop` may call us
         found
     }
 
-    pub(crate) fn clear(&self) {
+    /// Removes all listeners. `changed` as for [`Listeners::add`].
+    pub(crate) fn clear(&self, changed: impl FnOnce(&Self)) {
         let mut list = self.list.lock();
         let old = self.replace(&mut list, Vec::new());
+        changed(self);
         drop(list);
         drop(old);
     }

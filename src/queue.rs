@@ -151,31 +151,26 @@ impl TaskQueue {
         take
     }
 
-    /// Takes the earliest task whose DUE event is to be sent at `now`, to send it.
-    pub(crate) fn take_unannounced(&self, now: Timestamp) -> Option<Entry<TaskRef>> {
-        let mut room = self.lock();
-        let entry = room.waiting.pop_due(now);
-        room.announcing += usize::from(entry.is_some());
-        entry
+    /// Whether anybody listens for DUE. From then on nothing starts before its DUE event was sent.
+    pub(crate) fn set_tells_due(&self, tells: bool) {
+        self.lock().tells_due = tells;
     }
 
-    /// Puts a task back whose DUE event was sent. It may have been cancelled meanwhile.
-    pub(crate) fn put_announced(&self, entry: Entry<TaskRef>, now: Timestamp) {
+    /// Takes out all tasks whose DUE event is to be sent at `now`, in their order, to send it.
+    pub(crate) fn take_unannounced(&self, now: Timestamp) -> Vec<Entry<TaskRef>> {
+        self.lock().take_unannounced(now)
+    }
+
+    /// Puts them back.
+    pub(crate) fn put_announced(&self, entries: Vec<Entry<TaskRef>>, now: Timestamp) {
         let mut room = self.lock();
-        room.announcing -= 1;
-        entry.task.set_announced(true);
-        let gone = if entry.task.state.is_waiting() {
-            room.announced.push(entry);
-            None
-        } else {
-            Some(entry)
-        };
-        // Workers that wait for it to know whether the drain is over.
-        let over = room.phase == Phase::Draining && room.announcing == 0;
+        let cancelled = room.put_announced(entries);
+        // Workers that wait for this to know whether the drain is over.
+        let over = room.phase == Phase::Draining;
         let summoned = if over { room.idle.summon_all() } else { Vec::new() };
         self.unlock(room, now);
         self.ring(&summoned);
-        drop(gone);
+        drop(cancelled);
     }
 
     /// The announcer's sleep: until a task is due whose DUE event was not sent. `false` when the
@@ -192,7 +187,8 @@ impl TaskQueue {
             if room.phase != Phase::Open {
                 return false; // the workers send what is left
             }
-            let due = room.waiting.head_due();
+            // While others send, they send all; afterwards it looks again.
+            let due = if room.announcing == 0 { room.waiting.head_due() } else { None };
             if due.is_some_and(|due| due <= time) {
                 return true;
             }
@@ -224,7 +220,7 @@ impl TaskQueue {
             if room.has_moved(&mut owed.moves) {
                 continue;
             }
-            if room.is_over() || room.head_due().is_some_and(|due| due <= time) {
+            if room.is_over() || room.head_for_workers().is_some_and(|due| due <= time) {
                 if !owed.arrival {
                     room.idle.depart();
                     owed.arrival = true;
@@ -254,7 +250,7 @@ impl TaskQueue {
         owed: &mut Owed,
         patience: &mut Patience,
     ) {
-        let (head, second) = (room.head_due(), room.second_due());
+        let (head, second) = (room.head_for_workers(), room.second_due());
         let due = room.idle.enter(worker, head, second);
         let alarm = due.map_or(Alarm::Never, |due| self.pace.alarm(now, due));
         let alarm = patience.stretch(alarm, now);
@@ -286,7 +282,7 @@ impl TaskQueue {
         room.latest = room.latest.max(now);
         let bells = room.naps.end_due(now);
         // Alarms were set by the clock as it was: somebody looks again.
-        let look = room.head_due().is_some_and(|due| due <= now || self.pace_is_free());
+        let look = room.head_for_workers().is_some_and(|due| due <= now || self.pace_is_free());
         let summoned = if look && !room.idle.someone_comes() { room.idle.summon() } else { None };
         self.unlock(room, now);
         if let Some(worker) = summoned {

@@ -15,7 +15,7 @@ use crate::info::{Facts, Ran, TaskInfo};
 use crate::job::{Job, JobError, Value};
 use crate::plan::Plan;
 use crate::state::{StateCell, TaskState};
-use crate::sync::{AtomicBool, AtomicI64, Ordering, SmallMutex};
+use crate::sync::{AtomicI64, AtomicU8, Ordering, SmallMutex};
 
 /// A shared record. Without the weak count of std's `Arc`, which nobody needs here.
 pub(crate) type TaskRef = triomphe::Arc<Record>;
@@ -23,9 +23,8 @@ pub(crate) type TaskRef = triomphe::Arc<Record>;
 #[derive(Debug)]
 pub(crate) struct Record {
     pub(crate) state: StateCell,
-    /// Whether DUE was already sent for the entry in the heap. Guarded by the queue's lock, so
-    /// Relaxed everywhere.
-    announced: AtomicBool,
+    /// Which heap of the queue its entry is in. Guarded by the queue's lock, so Relaxed everywhere.
+    place: AtomicU8,
     named: bool,
     pub(crate) priority: i32,
     /// Which task of its scheduler this is, from 1. The id of a task without a name.
@@ -35,6 +34,18 @@ pub(crate) struct Record {
     due: AtomicI64,
     /// Taken after the queue's and the registry's lock, never before them.
     body: SmallMutex<Body>,
+}
+
+/// Where a task's entry is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(u8)]
+pub(crate) enum Place {
+    /// In no heap: it is not in the queue, or its DUE event is being sent.
+    Out = 0,
+    /// Among those whose DUE event is still to be sent, or is not wanted.
+    Waiting = 1,
+    /// Among those whose DUE event was sent.
+    Announced = 2,
 }
 
 enum Body {
@@ -132,7 +143,7 @@ impl Record {
         };
         Self {
             state: StateCell::new(),
-            announced: AtomicBool::new(false),
+            place: AtomicU8::new(Place::Out as u8),
             named,
             priority,
             number,
@@ -165,12 +176,16 @@ impl Record {
         self.due.store(due.as_nanos(), Ordering::Relaxed);
     }
 
-    pub(crate) fn is_announced(&self) -> bool {
-        self.announced.load(Ordering::Relaxed)
+    pub(crate) fn place(&self) -> Place {
+        match self.place.load(Ordering::Relaxed) {
+            1 => Place::Waiting,
+            2 => Place::Announced,
+            _ => Place::Out,
+        }
     }
 
-    pub(crate) fn set_announced(&self, announced: bool) {
-        self.announced.store(announced, Ordering::Relaxed);
+    pub(crate) fn set_place(&self, place: Place) {
+        self.place.store(place as u8, Ordering::Relaxed);
     }
 
     /// Works on the full part, which is made if it was not there. `code` is ours, short, and

@@ -153,7 +153,7 @@ impl Registry {
         // Besides the caller only handles refer to a task that ran, and no new handle can be made:
         // where there is none, nobody can ask for the outcome any more.
         let mut over = task.end(end, TaskRef::count(task) > 1);
-        self.totals.add(&over.ended, end.ran);
+        self.totals.add(over.ended.state(), end.ran);
         if live {
             let facts = mem::take(&mut over.facts);
             self.history.push(facts.into_info(id, over.ended.state(), task.due()));

@@ -5,7 +5,7 @@ use crate::clock::{Pace, Timestamp, Waker};
 use crate::heap::{DueHeap, Entry, Live};
 use crate::idle::Idle;
 use crate::nap::Naps;
-use crate::record::TaskRef;
+use crate::record::{Place, TaskRef};
 use crate::state::CancelMove;
 use crate::wakers::Wakers;
 
@@ -40,6 +40,8 @@ pub(crate) struct Room {
     pub(crate) running: usize,
     /// Cancelled tasks that listeners are being told of.
     pub(crate) telling: usize,
+    /// Whether anybody listens for DUE.
+    pub(crate) tells_due: bool,
     /// Due tasks that were taken out to send their DUE event, and come back.
     pub(crate) announcing: usize,
     pub(crate) naps: Naps,
@@ -90,6 +92,7 @@ impl Room {
             workers,
             running: 0,
             telling: 0,
+            tells_due: false,
             announcing: 0,
             naps: Naps::default(),
             wakers: Wakers::default(),
@@ -106,21 +109,53 @@ impl Room {
             return Err(task);
         }
         self.sequence += 1;
-        task.set_announced(announced);
+        task.set_place(if announced { Place::Announced } else { Place::Waiting });
         let (due, priority, sequence) = (task.due(), task.priority, self.sequence);
-        self.heap_of(&task).push(Entry { due, priority, sequence, task });
+        let entry = Entry { due, priority, sequence, task };
+        if announced {
+            self.announced.push(entry)
+        } else {
+            self.waiting.push(entry)
+        }
         Ok(())
+    }
+
+    /// Takes out all tasks whose DUE event is to be sent at `now`, in their order. While they are
+    /// out nobody else gets any, and nothing starts: so DUE is sent in order, and before STARTED.
+    pub(crate) fn take_unannounced(&mut self, now: Timestamp) -> Vec<Entry<TaskRef>> {
+        if !self.tells_due || self.announcing > 0 {
+            return Vec::new();
+        }
+        let entries: Vec<_> = std::iter::from_fn(|| self.waiting.pop_due(now)).collect();
+        entries.iter().for_each(|entry| entry.task.set_place(Place::Out));
+        self.announcing = entries.len();
+        entries
+    }
+
+    /// Puts them back; gives those that were cancelled meanwhile, to be dropped.
+    pub(crate) fn put_announced(&mut self, entries: Vec<Entry<TaskRef>>) -> Vec<Entry<TaskRef>> {
+        self.announcing = 0;
+        let mut cancelled = Vec::new();
+        for entry in entries {
+            if entry.task.state.is_waiting() {
+                entry.task.set_place(Place::Announced);
+                self.announced.push(entry);
+            } else {
+                cancelled.push(entry);
+            }
+        }
+        cancelled
     }
 
     pub(crate) fn note_cancel(&mut self, task: &TaskRef, cancelled: CancelMove, told: bool) {
         if cancelled == CancelMove::Cancelled {
             self.telling += usize::from(told);
-            self.heap_of(task).note_tombstone();
+            match task.place() {
+                Place::Waiting => self.waiting.note_tombstone(),
+                Place::Announced => self.announced.note_tombstone(),
+                Place::Out => {}
+            }
         }
-    }
-
-    pub(crate) fn heap_of(&mut self, task: &TaskRef) -> &mut DueHeap<TaskRef> {
-        if task.is_announced() { &mut self.announced } else { &mut self.waiting }
     }
 
     pub(crate) fn settle(&mut self, owed: &mut Owed) {
@@ -135,7 +170,7 @@ impl Room {
         if self.phase == Phase::Closed {
             return Take::Closed;
         }
-        while let Some(entry) = self.pop_due(now) {
+        while let Some(entry) = self.pop_ready(now) {
             // A cancel needs the lock to leave WAITING, so this start always wins; the move still
             // says so itself.
             if entry.task.state.try_start() {
@@ -155,7 +190,17 @@ impl Room {
         }
     }
 
-    pub(crate) fn pop_due(&mut self, now: Timestamp) -> Option<Entry<TaskRef>> {
+    /// Takes the earliest entry out that is due and may start: its DUE event was sent, or nobody
+    /// wants it.
+    fn pop_ready(&mut self, now: Timestamp) -> Option<Entry<TaskRef>> {
+        if self.tells_due {
+            let unannounced = self.waiting.head_due().is_some_and(|due| due <= now);
+            return if unannounced || self.announcing > 0 {
+                None
+            } else {
+                self.announced.pop_due(now)
+            };
+        }
         let announced = match (self.announced.head(), self.waiting.head()) {
             (Some(announced), Some(waiting)) => announced > waiting, // greatest comes first
             (announced, _) => announced.is_some(),
@@ -169,6 +214,11 @@ impl Room {
             (Some(announced), Some(waiting)) => Some(announced.min(waiting)),
             (announced, waiting) => announced.or(waiting),
         }
+    }
+
+    /// The same for the workers, to whom nothing is due while DUE events are being sent.
+    pub(crate) fn head_for_workers(&mut self) -> Option<Timestamp> {
+        if self.announcing > 0 { None } else { self.head_due() }
     }
 
     pub(crate) fn second_due(&self) -> Option<Timestamp> {
@@ -211,7 +261,7 @@ impl Room {
         if self.is_rebuilding() && !self.idle.someone_comes() {
             return self.idle.summon();
         }
-        let due = self.head_due()?;
+        let due = self.head_for_workers()?;
         let now = now.max(self.latest); // `now` may be out of date; who is woken looks for itself
         let alarms_count = match pace {
             Pace::Monotonic(_) => true,

@@ -59,7 +59,7 @@ impl Drop for Owner {
     fn drop(&mut self) {
         if self.shared.check_process().is_ok() {
             close(&self.shared, false);
-            self.shared.listeners.clear();
+            self.shared.listeners.clear(|now| self.shared.listen(now));
         } else {
             // In a forked child the locks may be held by threads that do not exist here.
             std::mem::forget(Arc::clone(&self.shared));
@@ -391,7 +391,7 @@ impl Scheduler {
         if kinds.contains(&EventKind::Due) && shared.queue.moves_by_itself() {
             self.owner.threads.start_announcer(shared)?;
         }
-        Ok(shared.listeners.add(Arc::new(listener), kinds))
+        Ok(shared.listeners.add(Arc::new(listener), kinds, |now| shared.listen(now)))
     }
 
     /// Removes a listener; `false` if it was removed before.
@@ -399,7 +399,8 @@ impl Scheduler {
     /// # Errors
     /// [`Error::Forked`].
     pub fn remove_listener(&self, id: ListenerId) -> Result<bool, Error> {
-        Ok(self.checked()?.listeners.remove(id))
+        let shared = self.checked()?;
+        Ok(shared.listeners.remove(id, |now| shared.listen(now)))
     }
 
     /// Shuts down and waits for the running jobs to end. See [`Scheduler::shutdown_with`].
@@ -478,7 +479,7 @@ impl Scheduler {
     /// Removes all listeners.
     #[doc(hidden)]
     pub fn clear_listeners(&self) {
-        self.shared().listeners.clear();
+        self.shared().listeners.clear(|now| self.shared().listen(now));
     }
 
     /// Shows every user value that only the scheduler owns (waiting jobs, rules, listeners,

@@ -74,14 +74,20 @@ impl Shared {
         announced
     }
 
+    /// Who listens has changed. Called under the listeners' lock, so that the last change counts.
+    pub(crate) fn listen(&self, listeners: &Listeners) {
+        self.queue.set_tells_due(listeners.wants(EventKind::Due));
+    }
+
     /// Sends DUE for every task in the queue whose time has come.
     pub(crate) fn announce_due(&self, now: Timestamp) {
         if !self.listeners.wants(EventKind::Due) {
             return;
         }
-        while let Some(entry) = self.queue.take_unannounced(now) {
-            self.emit_next(EventKind::Due, &entry.task);
-            self.queue.put_announced(entry, self.queue_time());
+        let entries = self.queue.take_unannounced(now);
+        if !entries.is_empty() {
+            entries.iter().for_each(|entry| self.emit_next(EventKind::Due, &entry.task));
+            self.queue.put_announced(entries, self.queue_time());
         }
     }
 

@@ -1,7 +1,7 @@
 //! What a scheduler counts. Invariant: each number only grows, and counts one kind of move.
 
 use crate::info::Ran;
-use crate::record::Ended;
+use crate::state::TaskState;
 
 /// A scheduler's numbers at one moment.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -40,11 +40,11 @@ pub(crate) struct Totals {
 
 impl Totals {
     /// A task ended, with its last run if a run was its end.
-    pub(crate) fn add(&mut self, ended: &Ended, ran: Option<&Ran>) {
-        match ended {
-            Ended::Done(_) => self.done += 1,
-            Ended::Failed(_) => self.failed += 1,
-            Ended::Cancelled => self.cancelled += 1,
+    pub(crate) fn add(&mut self, end: TaskState, ran: Option<&Ran>) {
+        match end {
+            TaskState::Done => self.done += 1,
+            TaskState::Failed => self.failed += 1,
+            _ => self.cancelled += 1,
         }
         if let Some(ran) = ran {
             self.add_run(ran, 0);
