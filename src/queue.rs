@@ -115,7 +115,12 @@ impl TaskQueue {
             CancelMove::Stopping => room.naps.end(task),
             _ => None,
         };
-        self.unlock(room, Timestamp::MIN);
+        // A task less leaves the head covered; only a rebuild that began wants somebody.
+        if room.is_rebuilding() {
+            self.unlock(room, Timestamp::MIN);
+        } else {
+            drop(room);
+        }
         if let Some(bell) = bell {
             bell.notify_one();
         }

@@ -238,7 +238,7 @@ impl Room {
         self.is_rebuilding()
     }
 
-    fn is_rebuilding(&self) -> bool {
+    pub(crate) fn is_rebuilding(&self) -> bool {
         self.waiting.is_retiring() || self.announced.is_retiring()
     }
 

@@ -1,0 +1,1 @@
+"""One measurement of one Python scheduler, in the process that it is started in."""
