@@ -53,6 +53,7 @@ mod stats;
 mod sync;
 mod task;
 mod threads;
+mod waiting;
 mod wakers;
 mod worker;
 
@@ -74,8 +75,9 @@ pub use manual_clock::{Busy, ManualClock, QuietKey};
 pub use recurrence::{FixedDelay, FixedRate, Missed, Next, OneTime, Recurrence};
 pub use retry::RetryPolicy;
 pub use run::{Run, current_run, inside as is_inside};
-pub use scheduler::{Scheduler, WakerKey, WeakScheduler};
+pub use scheduler::{Scheduler, WeakScheduler};
 pub use state::{CancelOutcome, TaskState};
 pub use stats::Stats;
 pub use task::Task;
+pub use waiting::WakerKey;
 pub use worker::{Pause, Surroundings};

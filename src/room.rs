@@ -113,9 +113,9 @@ impl Room {
         let (due, priority, sequence) = (task.due(), task.priority, self.sequence);
         let entry = Entry { due, priority, sequence, task };
         if announced {
-            self.announced.push(entry)
+            self.announced.push(entry);
         } else {
-            self.waiting.push(entry)
+            self.waiting.push(entry);
         }
         Ok(())
     }

@@ -12,8 +12,8 @@ use std::time::Duration;
 
 use crate::admission::{Admitted, admit, admit_all};
 use crate::builder::Builder;
-use crate::clock::{Timestamp, check_duration, deadline};
-use crate::closing::{Shutdown, close};
+use crate::clock::{Timestamp, check_duration};
+use crate::closing::close;
 use crate::error::Error;
 use crate::event::{EventKind, Listener, ListenerId};
 use crate::handle::TaskHandle;
@@ -23,11 +23,9 @@ use crate::job::IntoJob;
 use crate::record::TaskRef;
 use crate::recurrence::Recurrence;
 use crate::registry::Holder;
-use crate::run::inside;
 use crate::shared::Shared;
 use crate::state::{CancelOutcome, TaskState};
 use crate::stats::Stats;
-use crate::sync::Signal;
 use crate::task::Task;
 use crate::threads::Threads;
 
@@ -84,12 +82,16 @@ impl Scheduler {
         Self { owner: Arc::new(Owner { shared, threads }) }
     }
 
-    fn shared(&self) -> &Arc<Shared> {
+    pub(crate) fn threads(&self) -> &Threads {
+        &self.owner.threads
+    }
+
+    pub(crate) fn shared(&self) -> &Arc<Shared> {
         &self.owner.shared
     }
 
     /// The scheduler's state, for a call that is refused in a forked child.
-    fn checked(&self) -> Result<&Arc<Shared>, Error> {
+    pub(crate) fn checked(&self) -> Result<&Arc<Shared>, Error> {
         self.shared().check_process()?;
         Ok(self.shared())
     }
@@ -312,60 +314,6 @@ impl Scheduler {
         Ok(())
     }
 
-    /// Waits until nothing runs and nothing is due, and the listeners have been told of it all;
-    /// `false` if `timeout` came first.
-    ///
-    /// # Errors
-    /// [`Error::InsideJob`] from a job, listener or callback; [`Error::Forked`].
-    pub fn wait_idle(&self, timeout: Option<Duration>) -> Result<bool, Error> {
-        let deadline = deadline(timeout);
-        let signal = Arc::new(Signal::default());
-        let waker = Arc::clone(&signal);
-        let Some(key) = self.when_idle(move || waker.give())? else {
-            return Ok(true);
-        };
-        let idle = signal.wait(deadline);
-        if !idle {
-            self.forget_waker(key);
-        }
-        Ok(idle)
-    }
-
-    /// Has `waker` called once when nothing runs and nothing is due; `None` if that is now.
-    ///
-    /// # Errors
-    /// As [`Scheduler::wait_idle`].
-    pub fn when_idle(
-        &self,
-        waker: impl FnOnce() + Send + 'static,
-    ) -> Result<Option<WakerKey>, Error> {
-        let shared = self.checked()?;
-        if inside() {
-            return Err(Error::InsideJob("wait_idle"));
-        }
-        let key = shared.queue.when_quiet(shared.clock.now(), false, Box::new(waker));
-        Ok(key.map(WakerKey))
-    }
-
-    /// Has `waker` called once when the scheduler was shut down and its last job has ended;
-    /// `None` if that was before.
-    ///
-    /// # Errors
-    /// [`Error::Forked`].
-    pub fn when_ended(
-        &self,
-        waker: impl FnOnce() + Send + 'static,
-    ) -> Result<Option<WakerKey>, Error> {
-        Ok(self.checked()?.queue.when_exited(Box::new(waker)).map(WakerKey))
-    }
-
-    /// Takes a waker back that was not called yet.
-    pub fn forget_waker(&self, key: WakerKey) {
-        if let Ok(shared) = self.checked() {
-            shared.queue.forget_waker(key.0);
-        }
-    }
-
     /// The scheduler's numbers.
     ///
     /// # Errors
@@ -403,53 +351,6 @@ impl Scheduler {
         Ok(shared.listeners.remove(id, |now| shared.listen(now)))
     }
 
-    /// Shuts down and waits for the running jobs to end. See [`Scheduler::shutdown_with`].
-    ///
-    /// # Errors
-    /// [`Error::Forked`].
-    pub fn shutdown(&self) -> Result<bool, Error> {
-        self.shutdown_with(Shutdown::wait())
-    }
-
-    /// Refuses new tasks, tells running jobs to stop and cancels waiting tasks. Says whether all
-    /// jobs have ended. From a job, listener or callback it never waits. May be called again.
-    ///
-    /// # Errors
-    /// [`Error::Forked`].
-    pub fn shutdown_with(&self, how: Shutdown) -> Result<bool, Error> {
-        let deadline = deadline(how.timeout);
-        self.close(how.drain)?;
-        let signal = Arc::new(Signal::default());
-        let waker = Arc::clone(&signal);
-        let Some(key) = self.when_ended(move || waker.give())? else {
-            self.join();
-            return Ok(true);
-        };
-        let ended = how.wait && !inside() && signal.wait(deadline);
-        if ended {
-            self.join();
-        } else {
-            self.forget_waker(key);
-        }
-        Ok(ended)
-    }
-
-    /// The part of a shutdown that does not wait.
-    ///
-    /// # Errors
-    /// [`Error::Forked`].
-    pub fn close(&self, drain: bool) -> Result<(), Error> {
-        close(self.checked()?, drain);
-        Ok(())
-    }
-
-    /// Waits for threads whose last job has ended, as [`Scheduler::when_ended`] told.
-    pub fn join(&self) {
-        if !inside() {
-            self.owner.threads.join();
-        }
-    }
-
     /// A reference that does not keep the scheduler open.
     #[must_use]
     pub fn downgrade(&self) -> WeakScheduler {
@@ -462,18 +363,6 @@ impl Scheduler {
     /// [`Error::Forked`].
     pub fn check_process(&self) -> Result<(), Error> {
         self.checked().map(drop)
-    }
-
-    /// Whether it was shut down and its last job has ended.
-    #[must_use]
-    pub fn has_ended(&self) -> bool {
-        self.is_closed() && self.shared().queue.is_deserted()
-    }
-
-    /// Whether it was shut down.
-    #[must_use]
-    pub fn is_closed(&self) -> bool {
-        self.checked().is_ok_and(|shared| shared.registry.lock().is_closed())
     }
 
     /// Removes all listeners.
@@ -503,10 +392,6 @@ impl WeakScheduler {
         self.0.upgrade().map(|owner| Scheduler { owner })
     }
 }
-
-/// Names a waker for [`Scheduler::forget_waker`].
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct WakerKey(u64);
 
 impl Default for Scheduler {
     fn default() -> Self {

@@ -10,8 +10,9 @@ use std::path::{Path, PathBuf};
 /// Which file of `src/` imports from which. A new arrow is added here, if it is meant to be; it
 /// must point down the picture in ARCHITECTURE.md. `lib` imports all and is imported by nobody.
 const ARROWS: &str = "
+waiting: clock closing error run scheduler sync
 scheduler: admission builder clock closing error event handle id info job record recurrence
-    registry run shared state stats sync task threads
+    registry shared state stats task threads
 builder: clock error event queue reading registry scheduler shared sync threads worker
 admission: error id record registry shared task
 closing: room shared state

@@ -11,7 +11,7 @@ from collections.abc import Callable
 from typing import Any
 
 from peers_python.base import Job, Peer
-from peers_python.system import now, resident, sleep_until, wakeups
+from peers_python.system import now, resident, wakeups
 
 Make = Callable[[int], Peer]
 Found = dict[str, Any]
@@ -118,8 +118,11 @@ def beat(make: Make, size: int, workers: int) -> Found:
     peer.spend(start + size * PERIOD + 0.05)
     # One sleep was the caller's own.
     wakes, cpu = wakeups() - wakes - 1, time.process_time() - cpu
-    sleep_until(start + size * PERIOD + 0.1)
-    if len(late) < size:
+    for _ in range(100):
+        if len(late) == size:
+            break
+        peer.spend(now() + 0.1)  # the machine had other things to do
+    else:
         raise RuntimeError(f"only {len(late)} of {size} jobs ran")
     late.sort()
     quantiles = [late[min(size * n // 1000, size - 1)] * 1e6 for n in range(0, 1001, 5)]

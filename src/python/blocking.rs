@@ -11,15 +11,16 @@ use crate::Waker;
 /// Python refuses longer timeouts (`threading.TIMEOUT_MAX` is 292 years or less).
 const LONGEST: Duration = Duration::from_secs(4_000_000);
 
-/// Waits until the waker that `register` is given was called; at once if `register` says `None`.
-/// `Ok(None)`: it came. `Ok(Some(key))`: the timeout came first. An error, such as
-/// `KeyboardInterrupt`, comes with the key as well. Who gets a key takes its waker back.
+/// Waits until the waker that `register` is given was called, or until `timeout`; says whether it
+/// came. `register` gives `None` where there is nothing to wait for, and otherwise a key, with which
+/// `forget` takes a waker back that was not called: after a timeout, or a Ctrl-C.
 pub(super) fn wait<K>(
     py: Python<'_>,
     timeout: Option<Duration>,
-    register: impl FnOnce(Waker) -> Option<K>,
-) -> Result<Option<K>, (PyErr, Option<K>)> {
-    let lock = new_lock(py).map_err(|error| (error, None))?;
+    register: impl FnOnce(Waker) -> PyResult<Option<K>>,
+    forget: impl FnOnce(K),
+) -> PyResult<bool> {
+    let lock = new_lock(py)?;
     let release = lock.clone().unbind();
     let waker = Box::new(move || {
         Python::attach(|py| {
@@ -28,14 +29,12 @@ pub(super) fn wait<K>(
             drop(release);
         });
     });
-    let Some(key) = register(waker) else {
-        return Ok(None);
-    };
-    match acquire(&lock, timeout) {
-        Ok(true) => Ok(None),
-        Ok(false) => Ok(Some(key)),
-        Err(error) => Err((error, Some(key))),
+    let Some(key) = register(waker)? else { return Ok(true) };
+    let came = acquire(&lock, timeout);
+    if !matches!(came, Ok(true)) {
+        forget(key);
     }
+    came
 }
 
 fn new_lock(py: Python<'_>) -> PyResult<Bound<'_, PyAny>> {

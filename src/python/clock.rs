@@ -3,13 +3,12 @@
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicI64, Ordering};
-use std::time::Duration;
 
 use pyo3::prelude::*;
 
 use super::blocking;
 use super::numbers::{Maybe, as_seconds, duration, timestamp};
-use crate::{Busy, Clock, Timestamp};
+use crate::{Busy, Clock, Timestamp, Waker};
 
 /// Any zero-argument callable that gives seconds.
 pub(super) struct CallableClock {
@@ -141,11 +140,6 @@ fn block(py: Python<'_>, busy: &Busy) -> PyResult<()> {
     if py.detach(|| busy.is_brief()) {
         return Ok(());
     }
-    match blocking::wait(py, None::<Duration>, |waker| busy.when_over(waker)) {
-        Ok(_) => Ok(()),
-        Err((error, key)) => {
-            key.into_iter().for_each(|key| busy.forget(key));
-            Err(error)
-        }
-    }
+    let register = |waker: Waker| Ok(busy.when_over(waker));
+    blocking::wait(py, None, register, |key| busy.forget(key)).map(drop)
 }

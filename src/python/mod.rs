@@ -6,12 +6,16 @@
 mod blocking;
 mod clock;
 mod context;
+mod draft;
 mod errors;
 mod exit;
 mod job;
 mod listener;
 mod numbers;
+mod pickling;
+mod policies;
 mod records;
+mod recurrences;
 mod repr;
 mod rules;
 mod run;
@@ -41,7 +45,9 @@ mod _native {
     #[pymodule_export]
     use super::exit::_shutdown_all;
     #[pymodule_export]
-    use super::rules::{ExponentialBackoff, FixedDelay, FixedRate, Never, OneTime};
+    use super::policies::{ExponentialBackoff, Never};
+    #[pymodule_export]
+    use super::recurrences::{FixedDelay, FixedRate, OneTime};
     #[pymodule_export]
     use super::run::{Run, current_run};
     #[pymodule_export]
@@ -58,6 +64,6 @@ mod _native {
     #[pymodule_init]
     fn init(module: &Bound<'_, PyModule>) -> PyResult<()> {
         super::refuse_subinterpreters()?;
-        module.add("RetryFixedDelay", module.py().get_type::<super::rules::RetryFixedDelay>())
+        module.add("RetryFixedDelay", module.py().get_type::<super::policies::RetryFixedDelay>())
     }
 }

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use pyo3::prelude::*;
 
-use super::rules::{FixedDelay, FixedRate, OneTime};
+use super::recurrences::{FixedDelay, FixedRate, OneTime};
 use super::task::Task;
 use crate::{TaskInfo, TaskState, Timestamp};
 

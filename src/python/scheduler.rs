@@ -4,20 +4,19 @@
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
-use pyo3::exceptions::PyTypeError;
 use pyo3::gc::{PyTraverseError, PyVisit};
 use pyo3::prelude::*;
 use pyo3::types::{PyDateTime, PyDict, PyTuple};
 
 use super::clock::{CallableClock, ManualClock, Stopper};
-use super::job::Callee;
+use super::draft::Draft;
 use super::listener::PyListener;
 use super::numbers::{Maybe, When, as_seconds, duration, integer, task_id, timeout, wrong_type};
-use super::rules::{Policy, first_due, max_runs, priority, rule_or_period};
-use super::task::{Draft, Options, Task};
+use super::rules::{first_due, rule_or_period};
+use super::task::Task;
 use super::thread::PythonThread;
 use super::{blocking, exit, records, seen};
-use crate::ListenerId;
+use crate::{ListenerId, Waker};
 
 /// The native part of `duetime.Scheduler`, which is the one to use.
 #[pyclass(frozen, subclass, weakref, module = "duetime._native")]
@@ -360,17 +359,8 @@ impl Scheduler {
     #[pyo3(signature = (timeout=None))]
     fn wait_idle(&self, py: Python<'_>, timeout: Option<&Bound<'_, PyAny>>) -> PyResult<bool> {
         let timeout = self::timeout(timeout)?;
-        let mut refused = None;
-        let waited = blocking::wait(py, timeout, |waker| {
-            self.inner.when_idle(waker).unwrap_or_else(|error| {
-                refused = Some(error);
-                None
-            })
-        });
-        if let Some(error) = refused {
-            return Err(error.into());
-        }
-        self.give_up(waited)
+        let register = |waker: Waker| Ok(self.inner.when_idle(waker)?);
+        blocking::wait(py, timeout, register, |key| self.inner.forget_waker(key))
     }
 
     /// Give the numbers of this moment.
@@ -563,19 +553,6 @@ impl Scheduler {
         })?;
         Ok(())
     }
-
-    fn give_up(
-        &self,
-        waited: Result<Option<crate::WakerKey>, (PyErr, Option<crate::WakerKey>)>,
-    ) -> PyResult<bool> {
-        let (waited, key) = match waited {
-            Ok(None) => (Ok(true), None),
-            Ok(Some(key)) => (Ok(false), Some(key)),
-            Err((error, key)) => (Err(error), key),
-        };
-        key.into_iter().for_each(|key| self.inner.forget_waker(key));
-        waited
-    }
 }
 
 /// Waits for the last job of a scheduler that was closed, and for its threads.
@@ -584,51 +561,10 @@ pub(super) fn wait_ended(
     scheduler: &crate::Scheduler,
     timeout: Option<Duration>,
 ) -> PyResult<bool> {
-    let waited = blocking::wait(py, timeout, |waker| scheduler.when_ended(waker).ok().flatten());
-    let (ended, key) = match waited {
-        Ok(None) => (Ok(true), None),
-        Ok(Some(key)) => (Ok(false), Some(key)),
-        Err((error, key)) => (Err(error), key),
-    };
-    key.into_iter().for_each(|key| scheduler.forget_waker(key));
-    if ended.as_ref().is_ok_and(|ended| *ended) {
+    let register = |waker: Waker| Ok(scheduler.when_ended(waker)?);
+    let ended = blocking::wait(py, timeout, register, |key| scheduler.forget_waker(key))?;
+    if ended {
         py.detach(|| scheduler.join());
     }
-    ended
-}
-
-impl Draft {
-    fn once(due: When, job: &Bound<'_, PyAny>, args: &Bound<'_, PyTuple>) -> PyResult<Self> {
-        Ok(Self {
-            id: None,
-            due,
-            callee: Callee::new(job, args)?,
-            rule: None,
-            label: None,
-            policy: None,
-            options: Options::default(),
-        })
-    }
-
-    /// Takes the options of `after`, `at` and `every`.
-    fn set(&mut self, options: &Bound<'_, PyDict>) -> PyResult<()> {
-        for (name, value) in options {
-            let name: String = name.extract()?;
-            match &*name {
-                "id" | "max_runs" | "until" if value.is_none() => {}
-                "id" => self.id = Some(task_id(&value)?),
-                "retry" => self.policy = Policy::new(&value)?,
-                "priority" => self.options.priority = priority(&value)?,
-                "max_runs" => self.options.max_runs = Some(max_runs(&value)?),
-                "until" => self.options.until = Some(When::new("until", &value)?),
-                _ => {
-                    return Err(PyTypeError::new_err(format!(
-                        "'{name}' is no option; the options are id, retry, priority, max_runs \
-                         and until"
-                    )));
-                }
-            }
-        }
-        Ok(())
-    }
+    Ok(ended)
 }

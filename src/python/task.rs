@@ -4,19 +4,21 @@
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, OnceLock, PoisonError};
 
-use pyo3::exceptions::{PyRuntimeError, PyTypeError, PyValueError};
+use pyo3::exceptions::{PyRuntimeError, PyValueError};
 use pyo3::gc::{PyTraverseError, PyVisit};
 use pyo3::prelude::*;
-use pyo3::types::{PyList, PyTuple, PyWeakrefReference};
+use pyo3::types::PyWeakrefReference;
 
 use super::blocking;
+use super::draft::{Draft, Options, arguments};
 use super::errors::{exception, task_error, timed_out};
 use super::job::{Callee, Returned};
 use super::listener::Callback;
 use super::numbers::{When, as_seconds, task_id, timeout};
 use super::records;
-use super::rules::{self, Label, OneTime, Policy, Rule};
-use crate::{TaskError, TaskHandle, TaskId, TaskState, Timestamp, Value};
+use super::recurrences::OneTime;
+use super::rules::{self, Label, Policy, Rule};
+use crate::{TaskError, TaskHandle, TaskId, TaskState, Value, Waker};
 
 /// What to run and when, and the handle on it, as a `Timer` or a `Future` is.
 ///
@@ -78,75 +80,6 @@ impl Handle {
             // It cannot be set already: one call claimed the task.
             let _ = later.set(handle);
         }
-    }
-}
-
-/// A description whose values have been checked.
-pub(super) struct Draft {
-    pub(super) id: Option<TaskId>,
-    pub(super) due: When,
-    pub(super) callee: Callee,
-    pub(super) rule: Option<Rule>,
-    /// The recurrence object, if there is a rule.
-    pub(super) label: Option<Py<PyAny>>,
-    pub(super) policy: Option<Policy>,
-    pub(super) options: Options,
-}
-
-/// The options that `after`, `at` and `every` share with `Task`.
-#[derive(Clone, Copy, Default)]
-pub(super) struct Options {
-    pub(super) priority: i32,
-    pub(super) max_runs: Option<u64>,
-    pub(super) until: Option<When>,
-}
-
-impl Draft {
-    /// Whether the core's task gets a [`Label`].
-    pub(super) fn is_labelled(&self) -> bool {
-        self.id.is_some() || self.label.is_some()
-    }
-
-    fn copy(&self, py: Python<'_>) -> Self {
-        Self {
-            id: self.id.clone(),
-            due: self.due,
-            callee: self.callee.copy(py),
-            rule: self.rule.as_ref().map(|rule| rule.copy(py)),
-            label: self.label.as_ref().map(|label| label.clone_ref(py)),
-            policy: self.policy.as_ref().map(|policy| policy.copy(py)),
-            options: self.options,
-        }
-    }
-
-    /// The core's task. `now` reads the scheduler's clock.
-    pub(super) fn into_core(
-        self,
-        py: Python<'_>,
-        now: impl Fn() -> Timestamp,
-    ) -> PyResult<crate::Task> {
-        let labelled = self.is_labelled();
-        let Self { id, due, callee, rule, label, policy, options } = self;
-        let mut task = crate::Task::new(due.on_clock(&now), callee.into_job(py)?);
-        if let Some(id) = id {
-            task = task.id(id);
-        }
-        if let Some(rule) = rule {
-            task = task.recurrence(rule);
-        }
-        if labelled {
-            task = task.label(Label { recurrence: label, task: OnceLock::new() });
-        }
-        if let Some(policy) = policy {
-            task = task.retry(policy);
-        }
-        if let Some(max_runs) = options.max_runs {
-            task = task.max_runs(max_runs);
-        }
-        if let Some(until) = options.until {
-            task = task.until(until.on_clock(&now));
-        }
-        Ok(task.priority(options.priority))
     }
 }
 
@@ -268,17 +201,10 @@ impl Task {
         if handle.is_current() {
             return Err(task_error(py, &TaskError::InsideJob));
         }
-        let waited =
-            blocking::wait(py, timeout, |waker| handle.watch(move |_: &TaskHandle| waker()).ok());
-        let (waited, key) = match waited {
-            Ok(None) => (Ok(true), None),
-            Ok(Some(key)) => (Ok(false), Some(key)),
-            Err((error, key)) => (Err(error), key),
-        };
-        if let Some(key) = key {
+        let register = |waker: Waker| Ok(handle.watch(move |_: &TaskHandle| waker()).ok());
+        blocking::wait(py, timeout, register, |key| {
             handle.unwatch(key);
-        }
-        waited
+        })
     }
 
     pub(super) fn recurrence_object<'py>(&self, py: Python<'py>) -> Option<Bound<'py, PyAny>> {
@@ -548,21 +474,5 @@ impl Task {
         if let Some(handle) = self.handle.get() {
             handle.drop_outcome();
         }
-    }
-}
-
-fn arguments<'py>(
-    py: Python<'py>,
-    args: Option<&Bound<'py, PyAny>>,
-) -> PyResult<Bound<'py, PyTuple>> {
-    match args {
-        None => Ok(PyTuple::empty(py)),
-        Some(args) if args.is_instance_of::<PyTuple>() || args.is_instance_of::<PyList>() => {
-            args.try_iter()?.collect::<PyResult<Vec<_>>>().and_then(|args| PyTuple::new(py, args))
-        }
-        Some(args) => Err(PyTypeError::new_err(format!(
-            "args must be a tuple or a list, not {}",
-            args.get_type().name()?
-        ))),
     }
 }

@@ -1,6 +1,8 @@
 //! One measurement of one Rust scheduler, in the process that it is started in:
 //! `duetime-peers MEASURE PEER SIZE WORKERS [EXTRA]`. Prints JSON.
 
+#![allow(clippy::disallowed_methods, reason = "it measures time")]
+
 mod beat;
 mod cost;
 mod pause;

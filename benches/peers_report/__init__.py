@@ -1,0 +1,1 @@
+"""What is measured, how it is run, and how it is shown."""

@@ -1,0 +1,140 @@
+//! A task before it is scheduled. Invariant: every value in it has been checked, so that scheduling
+//! it can be refused only for what the scheduler knows.
+
+use std::sync::OnceLock;
+
+use pyo3::exceptions::PyTypeError;
+use pyo3::prelude::*;
+use pyo3::types::{PyDict, PyList, PyTuple};
+
+use super::job::Callee;
+use super::numbers::{When, task_id};
+use super::rules::{Label, Policy, Rule, max_runs, priority};
+use crate::{TaskId, Timestamp};
+
+/// A description whose values have been checked.
+pub(super) struct Draft {
+    pub(super) id: Option<TaskId>,
+    pub(super) due: When,
+    pub(super) callee: Callee,
+    pub(super) rule: Option<Rule>,
+    /// The recurrence object, if there is a rule.
+    pub(super) label: Option<Py<PyAny>>,
+    pub(super) policy: Option<Policy>,
+    pub(super) options: Options,
+}
+
+/// The options that `after`, `at` and `every` share with `Task`.
+#[derive(Clone, Copy, Default)]
+pub(super) struct Options {
+    pub(super) priority: i32,
+    pub(super) max_runs: Option<u64>,
+    pub(super) until: Option<When>,
+}
+
+impl Draft {
+    /// Whether the core's task gets a [`Label`].
+    pub(super) fn is_labelled(&self) -> bool {
+        self.id.is_some() || self.label.is_some()
+    }
+
+    pub(super) fn copy(&self, py: Python<'_>) -> Self {
+        Self {
+            id: self.id.clone(),
+            due: self.due,
+            callee: self.callee.copy(py),
+            rule: self.rule.as_ref().map(|rule| rule.copy(py)),
+            label: self.label.as_ref().map(|label| label.clone_ref(py)),
+            policy: self.policy.as_ref().map(|policy| policy.copy(py)),
+            options: self.options,
+        }
+    }
+
+    /// The core's task. `now` reads the scheduler's clock.
+    pub(super) fn into_core(
+        self,
+        py: Python<'_>,
+        now: impl Fn() -> Timestamp,
+    ) -> PyResult<crate::Task> {
+        let labelled = self.is_labelled();
+        let Self { id, due, callee, rule, label, policy, options } = self;
+        let mut task = crate::Task::new(due.on_clock(&now), callee.into_job(py)?);
+        if let Some(id) = id {
+            task = task.id(id);
+        }
+        if let Some(rule) = rule {
+            task = task.recurrence(rule);
+        }
+        if labelled {
+            task = task.label(Label { recurrence: label, task: OnceLock::new() });
+        }
+        if let Some(policy) = policy {
+            task = task.retry(policy);
+        }
+        if let Some(max_runs) = options.max_runs {
+            task = task.max_runs(max_runs);
+        }
+        if let Some(until) = options.until {
+            task = task.until(until.on_clock(&now));
+        }
+        Ok(task.priority(options.priority))
+    }
+}
+
+impl Draft {
+    /// A task that is due once, without options.
+    pub(super) fn once(
+        due: When,
+        job: &Bound<'_, PyAny>,
+        args: &Bound<'_, PyTuple>,
+    ) -> PyResult<Self> {
+        Ok(Self {
+            id: None,
+            due,
+            callee: Callee::new(job, args)?,
+            rule: None,
+            label: None,
+            policy: None,
+            options: Options::default(),
+        })
+    }
+
+    /// Takes the options of `after`, `at` and `every`.
+    pub(super) fn set(&mut self, options: &Bound<'_, PyDict>) -> PyResult<()> {
+        for (name, value) in options {
+            let name: String = name.extract()?;
+            match &*name {
+                "id" | "max_runs" | "until" if value.is_none() => {}
+                "id" => self.id = Some(task_id(&value)?),
+                "retry" => self.policy = Policy::new(&value)?,
+                "priority" => self.options.priority = priority(&value)?,
+                "max_runs" => self.options.max_runs = Some(max_runs(&value)?),
+                "until" => self.options.until = Some(When::new("until", &value)?),
+                _ => {
+                    return Err(PyTypeError::new_err(format!(
+                        "'{name}' is no option; the options are id, retry, priority, max_runs \
+                         and until"
+                    )));
+                }
+            }
+        }
+        Ok(())
+    }
+}
+
+/// The `args` of a task as a tuple.
+pub(super) fn arguments<'py>(
+    py: Python<'py>,
+    args: Option<&Bound<'py, PyAny>>,
+) -> PyResult<Bound<'py, PyTuple>> {
+    match args {
+        None => Ok(PyTuple::empty(py)),
+        Some(args) if args.is_instance_of::<PyTuple>() || args.is_instance_of::<PyList>() => {
+            args.try_iter()?.collect::<PyResult<Vec<_>>>().and_then(|args| PyTuple::new(py, args))
+        }
+        Some(args) => Err(PyTypeError::new_err(format!(
+            "args must be a tuple or a list, not {}",
+            args.get_type().name()?
+        ))),
+    }
+}

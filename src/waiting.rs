@@ -1,0 +1,131 @@
+//! Waiting for a scheduler: for quiet, and for the end. Invariant: every wait ends by an event, and
+//! none is begun by a thread that the scheduler itself waits for.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use crate::clock::deadline;
+use crate::closing::{Shutdown, close};
+use crate::error::Error;
+use crate::run::inside;
+use crate::scheduler::Scheduler;
+use crate::sync::Signal;
+
+impl Scheduler {
+    /// Waits until nothing runs and nothing is due, and the listeners have been told of it all;
+    /// `false` if `timeout` came first.
+    ///
+    /// # Errors
+    /// [`Error::InsideJob`] from a job, listener or callback; [`Error::Forked`].
+    pub fn wait_idle(&self, timeout: Option<Duration>) -> Result<bool, Error> {
+        let deadline = deadline(timeout);
+        let signal = Arc::new(Signal::default());
+        let waker = Arc::clone(&signal);
+        let Some(key) = self.when_idle(move || waker.give())? else {
+            return Ok(true);
+        };
+        let idle = signal.wait(deadline);
+        if !idle {
+            self.forget_waker(key);
+        }
+        Ok(idle)
+    }
+
+    /// Has `waker` called once when nothing runs and nothing is due; `None` if that is now.
+    ///
+    /// # Errors
+    /// As [`Scheduler::wait_idle`].
+    pub fn when_idle(
+        &self,
+        waker: impl FnOnce() + Send + 'static,
+    ) -> Result<Option<WakerKey>, Error> {
+        let shared = self.checked()?;
+        if inside() {
+            return Err(Error::InsideJob("wait_idle"));
+        }
+        let key = shared.queue.when_quiet(shared.clock.now(), false, Box::new(waker));
+        Ok(key.map(WakerKey))
+    }
+
+    /// Has `waker` called once when the scheduler was shut down and its last job has ended;
+    /// `None` if that was before.
+    ///
+    /// # Errors
+    /// [`Error::Forked`].
+    pub fn when_ended(
+        &self,
+        waker: impl FnOnce() + Send + 'static,
+    ) -> Result<Option<WakerKey>, Error> {
+        Ok(self.checked()?.queue.when_exited(Box::new(waker)).map(WakerKey))
+    }
+
+    /// Takes a waker back that was not called yet.
+    pub fn forget_waker(&self, key: WakerKey) {
+        if let Ok(shared) = self.checked() {
+            shared.queue.forget_waker(key.0);
+        }
+    }
+
+    /// Shuts down and waits for the running jobs to end. See [`Scheduler::shutdown_with`].
+    ///
+    /// # Errors
+    /// [`Error::Forked`].
+    pub fn shutdown(&self) -> Result<bool, Error> {
+        self.shutdown_with(Shutdown::wait())
+    }
+
+    /// Refuses new tasks, tells running jobs to stop and cancels waiting tasks. Says whether all
+    /// jobs have ended. From a job, listener or callback it never waits. May be called again.
+    ///
+    /// # Errors
+    /// [`Error::Forked`].
+    pub fn shutdown_with(&self, how: Shutdown) -> Result<bool, Error> {
+        let deadline = deadline(how.timeout);
+        self.close(how.drain)?;
+        let signal = Arc::new(Signal::default());
+        let waker = Arc::clone(&signal);
+        let Some(key) = self.when_ended(move || waker.give())? else {
+            self.join();
+            return Ok(true);
+        };
+        let ended = how.wait && !inside() && signal.wait(deadline);
+        if ended {
+            self.join();
+        } else {
+            self.forget_waker(key);
+        }
+        Ok(ended)
+    }
+
+    /// The part of a shutdown that does not wait.
+    ///
+    /// # Errors
+    /// [`Error::Forked`].
+    pub fn close(&self, drain: bool) -> Result<(), Error> {
+        close(self.checked()?, drain);
+        Ok(())
+    }
+
+    /// Waits for threads whose last job has ended, as [`Scheduler::when_ended`] told.
+    pub fn join(&self) {
+        if !inside() {
+            self.threads().join();
+        }
+    }
+
+    /// Whether it was shut down and its last job has ended.
+    #[must_use]
+    pub fn has_ended(&self) -> bool {
+        self.is_closed() && self.shared().queue.is_deserted()
+    }
+
+    /// Whether it was shut down.
+    #[must_use]
+    pub fn is_closed(&self) -> bool {
+        self.checked().is_ok_and(|shared| shared.registry.lock().is_closed())
+    }
+}
+
+/// Names a waker for [`Scheduler::forget_waker`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct WakerKey(u64);
