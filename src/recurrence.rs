@@ -108,7 +108,7 @@ impl FixedRate {
 impl Recurrence for FixedRate {
     fn next_due(&self, due: Timestamp, finished: Timestamp) -> Result<Option<Next>, JobError> {
         let period = saturating_nanos(self.period).unsigned_abs().max(1);
-        let behind = saturating_nanos(finished.since(due)).unsigned_abs();
+        let behind = finished.as_nanos().max(due.as_nanos()).abs_diff(due.as_nanos());
         let slots = match self.missed {
             Missed::CatchUp => 1,
             Missed::Skip => behind.div_ceil(period).max(1),

@@ -134,7 +134,9 @@ impl RetryPolicy for ExponentialBackoff {
         } else {
             Duration::try_from_secs_f64(seconds).unwrap_or(self.cap)
         };
-        Ok(Some(delay.min(self.cap).mul_f64(1.0 - self.jitter * unit_random())))
+        let kept = 1.0 - self.jitter * unit_random();
+        // The product of floats may be rounded up beyond the cap.
+        Ok(Some(delay.min(self.cap).mul_f64(kept).min(self.cap)))
     }
 
     fn check(&self) -> Result<(), Error> {

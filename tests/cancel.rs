@@ -103,6 +103,28 @@ fn a_running_series_is_cancelled_after_its_run() {
 }
 
 #[test]
+fn a_series_that_is_stopped_in_its_last_run_is_cancelled_too() {
+    for ok in BOTH {
+        let world = World::quiet(1);
+        let held = Held::new();
+        let job = {
+            let held = held.clone();
+            move || {
+                held.hold();
+                ok
+            }
+        };
+        let task = Task::new(at(0), job).recurrence(FixedRate::new(ms(10))).max_runs(1);
+        let task = world.scheduler.schedule(task).unwrap();
+        held.runs.pass();
+        assert_eq!(task.cancel().unwrap(), Stopping);
+        held.go_on.open();
+        assert!(matches!(task.result(None), Err(TaskError::Cancelled)));
+        assert_eq!(task.state(), TaskState::Cancelled);
+    }
+}
+
+#[test]
 fn what_has_ended_or_is_not_known_cannot_be_cancelled() {
     let world = World::new(1);
     let done = world.scheduler.after(ms(1), || true).unwrap();
