@@ -11,6 +11,7 @@ VENV := .venv
 PY := $(VENV)/bin/python
 PIP := $(PY) -m pip --disable-pip-version-check --quiet
 STAMPS := $(VENV)/stamps
+PEERS := target/peers-venv
 
 # One interpreter for pyo3's build script, whatever the PATH of the moment: builds do not thrash. (A user's active
 # virtual environment or conda would win over it otherwise.)
@@ -21,9 +22,9 @@ PACKAGE_SOURCES := $(shell find src python -type f -not -name '*.py[co]' 2>/dev/
     Cargo.toml $(wildcard Cargo.lock) pyproject.toml $(wildcard README.md)
 PYTHON_EXAMPLES := $(wildcard examples/*.py)
 RUST_EXAMPLES := $(basename $(notdir $(wildcard examples/*.rs)))
-LINTED := $(wildcard python tests/python benches/python examples)
+LINTED := $(wildcard python tests/python benches examples)
 
-.PHONY: help demo test test-rust test-python test-types test-examples lint bench bench-rust wheel clean
+.PHONY: help demo test test-rust test-python test-types test-examples lint bench bench-rust bench-peers wheel clean
 
 help: ## Say what there is
 	@sed -n 's/^\([a-z-]*\):.*## /\1\t/p' $(MAKEFILE_LIST) | expand -t 16
@@ -53,6 +54,7 @@ test-examples: $(STAMPS)/wheel ## Every example runs
 
 lint: $(STAMPS)/dev ## Format, clippy, ruff, mypy
 	cargo fmt --check
+	cargo fmt --check --manifest-path benches/peers/Cargo.toml
 	cargo clippy --all-targets -- -D warnings
 	cargo clippy --all-targets --features python -- -D warnings
 	$(PY) -m ruff check $(LINTED)
@@ -64,6 +66,10 @@ bench: $(STAMPS)/dev $(STAMPS)/wheel ## The Python benchmarks
 
 bench-rust: ## The Rust benchmarks
 	cargo bench
+
+# The peers have an environment of their own. BENCH=--quick for two minutes instead of ten; BENCH_LARGE=1 for more.
+bench-peers: $(PEERS)/wheel ## duetime beside other schedulers: docs/performance.md
+	$(PEERS)/bin/python benches/peers.py $(BENCH)
 
 wheel: $(STAMPS)/wheel ## The wheel, in target/wheels
 
@@ -108,4 +114,17 @@ $(STAMPS)/wheel: $(PACKAGE_SOURCES) $(STAMPS)/build
 	rm -f target/wheels/duetime-*.whl
 	$(PY) -m maturin build --release --interpreter $(PYO3_PYTHON) --out target/wheels
 	$(PIP) install --force-reinstall --no-deps --no-index target/wheels/duetime-*.whl
+	touch $@
+
+# Two of the peers have wheels for some interpreters only: without one, a note takes the place of their figures.
+$(PEERS)/stamp: pyproject.toml $(STAMPS)/pip
+	$(PY) -m venv --clear --without-pip $(PEERS)
+	$(PIP) --python $(PEERS)/bin/python install --group peers
+	for peer in rust-py-scheduler rscheduler; do \
+	    $(PIP) --python $(PEERS)/bin/python install --only-binary :all: "$$peer" || echo "no usable wheel of $$peer" >&2; \
+	done
+	touch $@
+
+$(PEERS)/wheel: $(STAMPS)/wheel $(PEERS)/stamp
+	$(PIP) --python $(PEERS)/bin/python install --force-reinstall --no-deps --no-index target/wheels/duetime-*.whl
 	touch $@

@@ -64,8 +64,8 @@
 #define RUNNING 3
 #define STOPPING 4
 #define RECALLED 5
-#define DONE 6
-#define CANCELLED 7
+#define CANCELLED 6 /* and a tombstone in the heap */
+#define ENDED 7 /* DONE, FAILED, or CANCELLED and in no heap */
 
 /* room.rs, enum Phase */
 #define OPEN 0
@@ -82,11 +82,10 @@
 
 byte clock = 1;
 
-/* Each task: its state, its due time, whether its entry lies in the heap (a cancelled task's does,
-   as a tombstone), and how many runs it has to make. */
+/* Each task: its state, its due time, and how many runs it has to make. Entries of WAITING tasks lie
+   in the heap, and as tombstones those of CANCELLED ones. */
 byte state[N];
 byte due[N];
-bool entry[N];
 byte runs[N];
 bool runs_now[N]; /* ghost */
 
@@ -131,7 +130,7 @@ inline look() {
     do
     :: i < N ->
         if
-        :: entry[i] && state[i] == WAITING && (head == NONE || due[i] < due[head]) -> head = i
+        :: state[i] == WAITING && (head == NONE || due[i] < due[head]) -> head = i
         :: else
         fi;
         i++
@@ -141,13 +140,13 @@ inline look() {
     do
     :: i < N ->
         if
-        :: entry[i] && state[i] != WAITING &&
+        :: state[i] == CANCELLED &&
             (head == NONE || due[i] < due[head] || (due[i] == due[head] && i < head)) ->
-            entry[i] = false
+            due[i] = 0; state[i] = ENDED
         :: else
         fi;
         if
-        :: entry[i] && i != head && due[i] < second -> second = due[i]
+        :: (state[i] == WAITING || state[i] == CANCELLED) && i != head && due[i] < second -> second = due[i]
         :: else
         fi;
         i++
@@ -349,8 +348,8 @@ inline add(t, reading, bell) {
 #endif
     d_step {
         if
-        :: phase == OPEN && state[t] == TELLING -> state[t] = WAITING; entry[t] = true
-        :: else -> state[t] = CANCELLED
+        :: phase == OPEN && state[t] == TELLING -> state[t] = WAITING
+        :: else -> state[t] = ENDED; due[t] = 0
         fi;
         if
         :: BROKEN == 1 -> bell = NONE; check()
@@ -459,7 +458,7 @@ try: /* queue.rs, TaskQueue::try_take */
         do
         :: i < N ->
             if
-            :: entry[i] && (head == NONE || due[i] < due[head]) -> head = i
+            :: (state[i] == WAITING || state[i] == CANCELLED) && (head == NONE || due[i] < due[head]) -> head = i
             :: else
             fi;
             i++
@@ -470,10 +469,11 @@ try: /* queue.rs, TaskQueue::try_take */
         :: phase == CLOSED -> next = OVER
         :: phase != CLOSED && head != NONE && due[head] <= now_ ->
             task = head;
-            entry[task] = false;
             assert(state[task] == WAITING && !runs_now[task] && due[task] <= clock); /* START */
             state[task] = RUNNING;
+            due[task] = 0;
             runs_now[task] = true;
+            runs[task]--;
             awake[w] = false;
             next = TASK
         :: else -> next = (phase == DRAINING -> OVER : NOTHING)
@@ -496,13 +496,13 @@ try: /* queue.rs, TaskQueue::try_take */
         time = clock; /* `finished`, which also stands for the reading of the next take */
         d_step {
             runs_now[task] = false;
-            runs[task]--;
             if
             :: phase == OPEN && runs[task] > 0 && state[task] == RUNNING ->
                 state[task] = TELLING; /* Story::goes_on, StateCell::try_tell */
                 due[task] = time + 1
             :: else ->
-                state[task] = (state[task] == STOPPING -> CANCELLED : DONE);
+                state[task] = ENDED;
+                runs[task] = 0;
                 task = NONE
             fi
         }
@@ -531,7 +531,7 @@ proctype adder(byte first; byte end) {
     :: t < end ->
         atomic {
             if
-            :: registry_closed -> state[t] = CANCELLED
+            :: registry_closed -> state[t] = ENDED
             :: else ->
                 state[t] = TELLING;
                 select(reading : 1 .. LAST + 1); /* due already, later, or not in this run */
@@ -540,7 +540,7 @@ proctype adder(byte first; byte end) {
             fi
         }
         if
-        :: state[t] != CANCELLED -> add(t, reading, bell)
+        :: state[t] != ENDED -> add(t, reading, bell)
         :: else
         fi;
         t++
@@ -572,44 +572,38 @@ proctype canceller() {
 
 /* closing.rs, close, with queue.rs, TaskQueue::set_phase */
 proctype closer() {
-    byte t, now, to, bell = NONE, ringing[W];
-    bool live[N];
+    byte t, now, bell = NONE, ringing[W];
+    bool drain;
     if
-    :: to = CLOSED
-    :: to = DRAINING
+    :: drain = false
+    :: drain = true
     :: goto stays_open
     fi;
-    d_step {
-        registry_closed = true;
-        i = 0;
-        do
-        :: i < N -> live[i] = (state[i] != UNBORN); i++
-        :: else -> break
-        od
-    }
+    registry_closed = true; /* from here on no task is new */
 #if BROKEN != 12
     now = clock; /* read before the workers hear of the drain */
 #endif
     d_step {
-        phase = to;
+        phase = (drain -> DRAINING : CLOSED);
         cutoff = now;
-        to = 0;
         /* Idle::summon_all */
+        count = 0;
         do
-        :: armed_len + asleep_len > 0 && !(BROKEN == 8 && to == 1) -> summon(); ringing[to] = who; to++
+        :: armed_len + asleep_len > 0 && !(BROKEN == 8 && count == 1) ->
+            summon();
+            ringing[count] = who;
+            count++
         :: else -> break
         od;
-        count = to;
         do
-        :: to < W -> ringing[to] = NONE; to++
+        :: count < W -> ringing[count] = NONE; count++
         :: else -> break
         od;
-        to = 0;
         check()
     }
     do
-    :: to < W -> ring(ringing[to]); to++
-    :: else -> break
+    :: t < W -> ring(ringing[t]); t++
+    :: else -> t = 0; break
     od;
 #if BROKEN == 12
     now = clock;
@@ -617,12 +611,12 @@ proctype closer() {
     do
     :: t < N ->
         if
-        :: live[t] && !(phase == DRAINING && state[t] == WAITING && due[t] <= now) ->
-            cancel(t, bell)
-        :: else
+        :: state[t] == UNBORN || state[t] == ENDED ||
+            (drain && state[t] == WAITING && due[t] <= now) /* it runs first */
+        :: else -> cancel(t, bell)
         fi;
         t++
-    :: else -> break
+    :: else -> t = 0; now = 0; drain = false; break
     od;
 stays_open:
     skip
@@ -702,7 +696,10 @@ init {
 #endif
 #ifdef MANUAL
         run mover(2);
-        run mover(3)
+        if
+        :: LAST > 2 -> run mover(LAST)
+        :: else
+        fi
 #else
         run ticker()
 #endif
@@ -713,7 +710,7 @@ init {
         i = 0;
         do
         :: i < N ->
-            assert(state[i] == DONE || state[i] == CANCELLED || state[i] == UNBORN ||
+            assert(state[i] == ENDED || state[i] == CANCELLED || state[i] == UNBORN ||
                 (state[i] == WAITING && phase == OPEN && due[i] > clock)); /* TAKEN */
             i++
         :: else -> break

@@ -132,8 +132,8 @@ impl Shared {
     }
 
     /// Ends a task: state, outcome and registry in one step, then the listeners, then whoever
-    /// waits. In this order a listener can ask for the result, and who waited finds the listeners
-    /// told.
+    /// waits. In this order a listener can ask for the result, and who waited before the end finds
+    /// the listeners told.
     pub(crate) fn finish(
         &self,
         task: &TaskRef,

@@ -22,6 +22,7 @@ public final class Peers {
     private static final long HOUR = TimeUnit.HOURS.toNanos(1);
     private static final long PERIOD = TimeUnit.MILLISECONDS.toNanos(1);
     private static final int SAMPLE = 10_000;
+    private static final int PART = 1_000;
     private static final int BATCHES = 15;
     private static final Runnable NOOP = () -> {};
     private static final Random RANDOM = new Random(1);
@@ -77,10 +78,10 @@ public final class Peers {
         warmUp(workers);
         ScheduledThreadPoolExecutor pool = pool(workers);
         fill(pool, delays(size));
-        long[] schedule = new long[5];
-        long[] cancel = new long[5];
+        long[] schedule = new long[11];
+        long[] cancel = new long[11];
         for (int round = 0; round < schedule.length; round++) {
-            long[] delays = delays(SAMPLE);
+            long[] delays = delays(PART);
             long start = System.nanoTime();
             List<Future<?>> kept = fill(pool, delays);
             schedule[round] = System.nanoTime() - start;
@@ -89,7 +90,7 @@ public final class Peers {
             cancel(kept);
             cancel[round] = System.nanoTime() - start;
         }
-        show("schedule_us", micros(median(schedule), SAMPLE), "cancel_us", micros(median(cancel), SAMPLE));
+        show("schedule_us", micros(median(schedule), PART), "cancel_us", micros(median(cancel), PART));
     }
 
     private static void life(int size, int workers) throws InterruptedException {

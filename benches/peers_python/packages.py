@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import datetime
+import datetime as dt
 import importlib
 import itertools
 import threading
@@ -12,7 +12,7 @@ from typing import Any
 from peers_python.base import Job, Peer
 from peers_python.system import now
 
-UTC = datetime.timezone.utc
+UTC = dt.timezone.utc
 
 
 class APScheduler(Peer):
@@ -33,7 +33,7 @@ class APScheduler(Peer):
 
     def add(self, delay: float, job: Job) -> Any:
         """Adds a job as its documentation does."""
-        run_date = datetime.datetime.now(UTC) + datetime.timedelta(seconds=delay)
+        run_date = dt.datetime.now(UTC) + dt.timedelta(seconds=delay)
         return self.scheduler.add_job(job, "date", run_date=run_date)
 
     def call_at(self, due: float, job: Job) -> Any:

@@ -20,7 +20,7 @@ class Asyncio(Peer):
         super().__init__(workers)
         self.loop = asyncio.new_event_loop()
         self.call = self.loop.call_later
-        self.call_at = self.loop.call_at  # type: ignore[method-assign]  # its clock is monotonic
+        self.call_at = self.loop.call_at  # type: ignore[assignment]  # its clock is monotonic
 
     def finish(self, due: float) -> None:
         self.loop.call_at(max(due, now()) + 1e-6, self.loop.stop)

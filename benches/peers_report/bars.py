@@ -13,7 +13,6 @@ from peers_report.plan import (
     MANY,
     OURS,
     PY,
-    QUEUE,
     RUST,
     STP,
     STPE,
@@ -79,7 +78,9 @@ def costs(r: Results) -> Iterator[Bar]:
 def throughput(r: Results) -> Iterator[Bar]:
     """Jobs a second."""
 
-    def rate(language: str, peer: str, workers: int, size: int = MANY, extra: str = "") -> float | None:
+    def rate(
+        language: str, peer: str, workers: int, size: int = MANY, extra: str = ""
+    ) -> float | None:
         return r.get("per_second", "burst", language, peer, size, workers, extra)
 
     for peer, how in [(BATCH, "one `schedule_all`"), (OURS, "one `after` each")]:
@@ -100,8 +101,7 @@ def throughput(r: Results) -> Iterator[Bar]:
         yield Bar(what, "≥ 0.9", four, 0.9, "×", at_least=True)
         ours = rate(RUST, peer, 4)
         java = rate(JAVA, STPE, 4)
-        how = how.replace("after", "schedule")
-        what = f"no-op Rust jobs, 4 workers, {how}"
+        what = f"no-op Rust jobs, 4 workers, {how.replace('after', 'schedule')}"
         yield Bar(what, "≥ Java's", ours, java, "jobs/s", at_least=True)
 
 
@@ -152,6 +152,3 @@ def memory(r: Results) -> Iterator[Bar]:
 def bars(results: Results) -> list[Bar]:
     """Gives all bars."""
     return [*costs(results), *throughput(results), *lateness(results), *memory(results)]
-
-
-__all__ = ["QUEUE", "Bar", "bars", "ratio"]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import datetime
+import datetime as dt
 import importlib.metadata
 import os
 import platform
@@ -39,7 +39,9 @@ def machine() -> str:
     return f"{os.cpu_count()}-core {platform.machine().replace('_', '-')} {kind}"
 
 
-def facts(root: Path, rounds: int, idle_seconds: str, quick: bool, seconds: float) -> dict[str, Any]:
+def facts(
+    root: Path, rounds: int, idle_seconds: str, quick: bool, seconds: float
+) -> dict[str, Any]:
     """Gives all that the page says about the run itself."""
     lock = (root / "benches/peers/Cargo.lock").read_text()
     crates = dict(re.findall(r'name = "(.*)"\nversion = "(.*)"', lock))
@@ -49,7 +51,7 @@ def facts(root: Path, rounds: int, idle_seconds: str, quick: bool, seconds: floa
     return {
         "machine": machine(),
         "system": platform.system(),
-        "date": datetime.date.today().isoformat(),
+        "date": dt.datetime.now().astimezone().date().isoformat(),
         "rounds": rounds,
         "idle_seconds": idle_seconds,
         "quick": quick,

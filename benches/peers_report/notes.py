@@ -5,14 +5,27 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from peers_report.plan import APS, BATCH, EXECUTOR, JAVA, MANY, OURS, PY, QUEUE, RUST, STP, STPE, TIMER
+from peers_report.plan import (
+    APS,
+    BATCH,
+    EXECUTOR,
+    JAVA,
+    MANY,
+    OURS,
+    PY,
+    QUEUE,
+    RUST,
+    STP,
+    STPE,
+    TIMER,
+)
 from peers_report.results import Results
 from peers_report.tables import named, shown
 
 WHY = {
     "asyncio": "one thread and no lock; a cancel only marks the handle, and the loop clears up",
-    QUEUE: "a wheel of milliseconds on one thread: no pool, no lock, and never earlier than the next millisecond",
-    STP: "a cancel only sets a flag, and the job stays until it is due; no ids, states or results",
+    QUEUE: "a wheel of milliseconds on one thread, without a pool or a lock",
+    STP: "no ids, states or results; what is cancelled stays until it is due",
     STPE: "compiled at run time, with a collector of its own that frees what ends",
     "rscheduler": "a list of periods: no due times, and its scheduling wakes nobody",
     "rust-py-scheduler": "periods of whole seconds; a cancel takes an entry out of a table",
@@ -93,11 +106,9 @@ def better(r: Results) -> Iterator[str]:
                 if other is None or (peer, contest.metric) == (TIMER, "wakes"):
                     continue
                 if sign * other < min(known):
-                    ours = shown(abs(min(known)))
-                    yield (
-                        f"- {contest.what}, {language}: {named(where, peer)} {shown(other)} {contest.unit}, "
-                        f"duetime {ours}" + (f" ({WHY[peer]})" if WHY[peer] else "") + "."
-                    )
+                    figures = f"{shown(other)}, duetime {shown(abs(min(known)))} {contest.unit}"
+                    why = f" ({WHY[peer]})" if WHY[peer] else ""
+                    yield f"- {contest.what}, {language}: {named(where, peer)} {figures}{why}."
 
 
 def failures(r: Results) -> list[str]:

@@ -105,7 +105,13 @@ def throughput(r: Results, path: Path) -> None:
             case = ("burst", language, peer, size)
             points = [(w, r.get("per_second", *case, w)) for w in WORKERS]
             known = [(w, rate) for w, rate in points if rate is not None]
-            axis.plot(*zip(*known, strict=True), "o-", color=COLOURS[peer], label=label(peer), markersize=4)
+            axis.plot(
+                *zip(*known, strict=True),
+                "o-",
+                color=COLOURS[peer],
+                label=label(peer),
+                markersize=4,
+            )
         axis.set(xscale="log", yscale="log", title=title, xlabel="workers")
         axis.set_xticks(WORKERS, [str(w) for w in WORKERS])
         axis.minorticks_off()

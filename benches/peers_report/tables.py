@@ -55,7 +55,7 @@ def named(language: str, peer: str) -> str:
 
 
 def table(head: Row, rows: list[Row]) -> str:
-    """Gives a Markdown table without the rows that show nothing; all but the first column are figures."""
+    """Gives a Markdown table of figures, without the rows that show none."""
     rule = ["---", *["--:"] * (len(head) - 1)]
     full = [row for row in rows if any(row[1:])]
     return "\n".join(f"| {' | '.join(row)} |" for row in [head, rule, *full])
@@ -82,7 +82,12 @@ def cost_table(r: Results) -> str:
     head = ["", "schedule (µs)", "cancel (µs)", "bytes a task", "bytes a task of 1,000,000"]
     rows = []
     for language, peer in peers:
-        metrics = [("schedule_us", MANY), ("cancel_us", MANY), ("bytes", MANY), ("bytes", 10 * MANY)]
+        metrics = [
+            ("schedule_us", MANY),
+            ("cancel_us", MANY),
+            ("bytes", MANY),
+            ("bytes", 10 * MANY),
+        ]
         cells = [shown(r.get(name, "held", language, peer, size)) for name, size in metrics]
         rows.append([named(language, peer), *cells])
     return table(head, rows)
@@ -152,7 +157,9 @@ def large_table(r: Results) -> str:
     rows = []
     total = r.get("total", "held", PY, OURS, TEN_MILLION)
     rows.append(["memory, Python", shown(total and total / 1e9, "GB")])
-    rows.append(["schedule, Python", shown(r.get("schedule_us", "held", PY, OURS, TEN_MILLION), "µs")])
+    rows.append(
+        ["schedule, Python", shown(r.get("schedule_us", "held", PY, OURS, TEN_MILLION), "µs")]
+    )
     for name, what in [
         ("pause_ms", "longest call beside 5,000,000 cancels, Rust"),
         ("alone_ms", "the same beside a thread that only computes"),

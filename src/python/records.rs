@@ -1,19 +1,62 @@
-//! Enums and records that Python defines. Invariant: made by position, in the order in which
-//! `duetime._records` declares their fields.
+//! Enums and records that Python defines. Invariant: the members and fields that are named here are
+//! those that `duetime._records` declares.
 
 use pyo3::BoundObject;
+use pyo3::intern;
 use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
-use pyo3::types::PyTuple;
+use pyo3::types::{PyDict, PyString};
 
 use super::errors::{Class, exception};
 use super::numbers::{as_seconds, wrong_type};
 use crate::{CancelOutcome, Event, EventKind, Missed, Stats, TaskId, TaskInfo, TaskState};
 
 const RECORDS: &str = "duetime._records";
-static EVENT: Class = Class::new(RECORDS, "Event");
-static STATS: Class = Class::new(RECORDS, "Stats");
-static TASK_INFO: Class = Class::new(RECORDS, "TaskInfo");
+static EVENT: Record<11> = Record::new(
+    "Event",
+    [
+        "kind", "task_id", "time", "due", "run", "attempt", "lateness", "duration", "error",
+        "next_due", "missed",
+    ],
+);
+static STATS: Record<9> = Record::new(
+    "Stats",
+    ["workers", "waiting", "running", "runs", "failures", "done", "failed", "cancelled", "missed"],
+);
+static TASK_INFO: Record<9> = Record::new(
+    "TaskInfo",
+    ["id", "state", "due", "runs", "failures", "missed", "error", "started", "finished"],
+);
+
+/// A frozen dataclass. Its own `__init__` takes ten times as long as filling the instance's dict.
+struct Record<const N: usize> {
+    class: Class,
+    fields: [&'static str; N],
+    names: PyOnceLock<[Py<PyString>; N]>,
+}
+
+impl<const N: usize> Record<N> {
+    const fn new(class: &'static str, fields: [&'static str; N]) -> Self {
+        Self { class: Class::new(RECORDS, class), fields, names: PyOnceLock::new() }
+    }
+
+    /// An instance with these values, in the order of the fields.
+    fn make<'py>(
+        &'py self,
+        py: Python<'py>,
+        values: [Bound<'py, PyAny>; N],
+    ) -> PyResult<Bound<'py, PyAny>> {
+        let intern = |name: &str| PyString::intern(py, name).unbind();
+        let names = self.names.get_or_init(py, || self.fields.map(intern));
+        let class = self.class.get(py)?;
+        let record = class.call_method1(intern!(py, "__new__"), (class,))?;
+        let dict = record.getattr(intern!(py, "__dict__"))?.cast_into::<PyDict>()?;
+        for (name, value) in names.iter().zip(values) {
+            dict.set_item(name, value)?;
+        }
+        Ok(record)
+    }
+}
 
 /// The members of an enum, looked up once.
 struct Members<const N: usize> {
@@ -130,14 +173,6 @@ pub(super) fn id<'py>(py: Python<'py>, id: &TaskId) -> PyResult<Bound<'py, PyAny
     }
 }
 
-fn make<'py, const N: usize>(
-    class: &'py Class,
-    py: Python<'py>,
-    fields: [Bound<'py, PyAny>; N],
-) -> PyResult<Bound<'py, PyAny>> {
-    class.get(py)?.call1(PyTuple::new(py, fields)?)
-}
-
 /// A field that may be `None`.
 fn object<'py, T: IntoPyObject<'py>>(py: Python<'py>, value: T) -> PyResult<Bound<'py, PyAny>>
 where
@@ -148,8 +183,7 @@ where
 
 pub(super) fn event<'py>(py: Python<'py>, event: &Event) -> PyResult<Bound<'py, PyAny>> {
     let kind = EventKind::ALL.iter().position(|kind| *kind == event.kind).unwrap_or(0);
-    make(
-        &EVENT,
+    EVENT.make(
         py,
         [
             KINDS.get(py, kind)?,
@@ -168,8 +202,7 @@ pub(super) fn event<'py>(py: Python<'py>, event: &Event) -> PyResult<Bound<'py, 
 }
 
 pub(super) fn task_info<'py>(py: Python<'py>, info: &TaskInfo) -> PyResult<Bound<'py, PyAny>> {
-    make(
-        &TASK_INFO,
+    TASK_INFO.make(
         py,
         [
             id(py, &info.id)?,
@@ -186,8 +219,7 @@ pub(super) fn task_info<'py>(py: Python<'py>, info: &TaskInfo) -> PyResult<Bound
 }
 
 pub(super) fn stats<'py>(py: Python<'py>, stats: &Stats) -> PyResult<Bound<'py, PyAny>> {
-    make(
-        &STATS,
+    STATS.make(
         py,
         [
             object(py, stats.workers)?,

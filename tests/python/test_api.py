@@ -262,3 +262,15 @@ def test_stats_count_everything(sim: World) -> None:
         cancelled=1,
         missed=0,
     )
+
+
+def test_records_have_just_the_fields_that_are_declared(real: Scheduler) -> None:
+    """The native module fills them by name, past their own `__init__`."""
+    events: list[Event] = []
+    real.add_listener(events.append)
+    task = real.after(0, int)
+    assert task.wait(WATCHDOG) and real.wait_idle(WATCHDOG)
+    for record in (*events, task.info(), real.stats()):
+        names = [field.name for field in dataclasses.fields(record)]
+        assert list(vars(record)) == names
+        assert dataclasses.replace(record) == record

@@ -6,6 +6,7 @@ use crate::peers::Peer;
 use crate::system::{delay, each, resident, shuffle, sleep_until};
 
 const SAMPLE: u64 = 10_000;
+const PART: u64 = 1_000;
 
 /// A process runs its batch that often; the median counts, the first starts the threads.
 const BATCHES: usize = 5;
@@ -24,24 +25,34 @@ pub fn held<P: Peer>(size: u64, workers: usize) -> String {
     }
     let fill = start.elapsed();
     let grown = resident() - before;
-    let start = Instant::now();
-    for n in 0..SAMPLE {
+    let schedule = typical(0..SAMPLE, |n| {
         peer.schedule(delay(size + n), || ());
-    }
-    let schedule = start.elapsed();
+    });
     let mut kept: Vec<_> =
         (0..SAMPLE).map(|n| peer.schedule(delay(size + SAMPLE + n), || ())).collect();
     shuffle(&mut kept);
-    let start = Instant::now();
-    kept.into_iter().for_each(|handle| peer.cancel(handle));
-    let cancel = start.elapsed();
+    let cancel = typical(kept, |handle| peer.cancel(handle));
     format!(
         r#"{{"bytes": {}, "total": {grown}, "fill_us": {}, "schedule_us": {}, "cancel_us": {}}}"#,
         grown / size,
         each(fill, size),
-        each(schedule, SAMPLE),
-        each(cancel, SAMPLE),
+        each(schedule, PART),
+        each(cancel, PART),
     )
+}
+
+/// What most parts of the items take: the machine stops now and then.
+fn typical<T>(items: impl IntoIterator<Item = T>, mut call: impl FnMut(T)) -> Duration {
+    let mut items = items.into_iter().peekable();
+    let mut times = Vec::new();
+    while items.peek().is_some() {
+        let part = items.by_ref().take(usize::try_from(PART).expect("a few"));
+        let start = Instant::now();
+        part.for_each(&mut call);
+        times.push(start.elapsed());
+    }
+    times.sort();
+    times[times.len() / 2]
 }
 
 /// What a task of `size` costs: to schedule, to cancel when all are, and to run when all are due.

@@ -97,8 +97,8 @@ impl Peer for Pool {
         Self(ScheduledThreadPool::new(workers))
     }
 
-    fn schedule(&mut self, delay: Duration, mut job: impl FnMut() + Send + 'static) -> JobHandle {
-        self.0.execute_after(delay, move || job())
+    fn schedule(&mut self, delay: Duration, job: impl FnMut() + Send + 'static) -> JobHandle {
+        self.0.execute_after(delay, job)
     }
 
     fn cancel(&mut self, handle: JobHandle) {
