@@ -42,10 +42,10 @@
 #define W 3
 #endif
 #ifndef N
-#define N 3
+#define N 2
 #endif
 #ifndef LAST
-#define LAST 3
+#define LAST 2
 #endif
 #ifndef SPURIOUS
 #define SPURIOUS 1
@@ -238,8 +238,8 @@ inline enter(w) {
 
 /* idle.rs, Idle::leave. `covered` becomes: it woke by itself. */
 inline leave(w) {
-    covered = false;
-    i = 0;
+    covered = (BROKEN == 10 && !summoned[w]);
+    i = (covered -> armed_len : 0);
     do
     :: i < armed_len ->
         if
@@ -251,7 +251,8 @@ inline leave(w) {
     :: else -> break
     od;
     if
-    :: covered -> armed_len--; armed_at[armed_len] = 0; armed_who[armed_len] = 0
+    :: BROKEN == 10 && covered
+    :: BROKEN != 10 && covered -> armed_len--; armed_at[armed_len] = 0; armed_who[armed_len] = 0
     :: else ->
         i = 0;
         do
@@ -446,6 +447,13 @@ end_wait:
 take: /* worker.rs, work: the clock is read anew after a sleep, and only then */
     time = clock;
 try: /* queue.rs, TaskQueue::try_take */
+#if BROKEN == 13
+    /* It looks under the lock, lets go of it, and takes what it saw. */
+    atomic { d_step {
+        look();
+        task = (phase != CLOSED && head != NONE && due[head] <= time -> head : NONE)
+    } }
+#endif
     atomic { d_step {
         settle(w);
         seen = moves;
@@ -464,6 +472,9 @@ try: /* queue.rs, TaskQueue::try_take */
             i++
         :: else -> break
         od;
+#endif
+#if BROKEN == 13
+        head = task;
 #endif
         if
         :: phase == CLOSED -> next = OVER

@@ -7,7 +7,7 @@ use crate::room::Phase;
 use crate::shared::Shared;
 use crate::state::CancelOutcome;
 
-/// How to shut down; see [`Scheduler::shutdown_with`].
+/// How to shut down; see [`Scheduler::shutdown_with`](crate::Scheduler::shutdown_with).
 #[derive(Clone, Copy, Debug, Default)]
 #[must_use]
 pub struct Shutdown {

@@ -77,7 +77,10 @@ public final class Peers {
     private static void held(int size, int workers) {
         warmUp(workers);
         ScheduledThreadPoolExecutor pool = pool(workers);
-        fill(pool, delays(size));
+        long[] first = delays(size);
+        long begin = System.nanoTime();
+        fill(pool, first);
+        long fill = System.nanoTime() - begin;
         long[] schedule = new long[11];
         long[] cancel = new long[11];
         for (int round = 0; round < schedule.length; round++) {
@@ -90,7 +93,7 @@ public final class Peers {
             cancel(kept);
             cancel[round] = System.nanoTime() - start;
         }
-        show("schedule_us", micros(median(schedule), PART), "cancel_us", micros(median(cancel), PART));
+        show("fill_us", micros(fill, size), "schedule_us", micros(median(schedule), PART), "cancel_us", micros(median(cancel), PART));
     }
 
     private static void life(int size, int workers) throws InterruptedException {

@@ -79,10 +79,18 @@ def cost_table(r: Results) -> str:
         *((RUST, peer) for peer in (OURS, STP, QUEUE)),
         (JAVA, STPE),
     ]
-    head = ["", "schedule (µs)", "cancel (µs)", "bytes a task", "bytes a task of 1,000,000"]
+    head = [
+        "",
+        "fill (µs)",
+        "schedule (µs)",
+        "cancel (µs)",
+        "bytes a task",
+        "bytes a task of 1,000,000",
+    ]
     rows = []
     for language, peer in peers:
         metrics = [
+            ("fill_us", MANY),
             ("schedule_us", MANY),
             ("cancel_us", MANY),
             ("bytes", MANY),
