@@ -39,7 +39,7 @@
  */
 
 #ifndef W
-#define W 3
+#define W 2
 #endif
 #ifndef N
 #define N 2
@@ -124,13 +124,15 @@ hidden byte head, second, who, i, at, now_, count, covered;
 
 /* heap.rs, DueHeap::head and second_due: the earliest live entry; tombstones before it are dropped;
    the due time of the entry after it, a tombstone or not. Ties: the order of the numbers. */
+#define LIVE(t) (state[t] == WAITING || (BROKEN == 11 && state[t] == CANCELLED))
+
 inline look() {
     head = NONE; second = NEVER;
     i = 0;
     do
     :: i < N ->
         if
-        :: state[i] == WAITING && (head == NONE || due[i] < due[head]) -> head = i
+        :: LIVE(i) && (head == NONE || due[i] < due[head]) -> head = i
         :: else
         fi;
         i++
@@ -140,7 +142,7 @@ inline look() {
     do
     :: i < N ->
         if
-        :: state[i] == CANCELLED &&
+        :: state[i] == CANCELLED && !LIVE(i) &&
             (head == NONE || due[i] < due[head] || (due[i] == due[head] && i < head)) ->
             due[i] = 0; state[i] = ENDED
         :: else
@@ -460,19 +462,6 @@ try: /* queue.rs, TaskQueue::try_take */
         look();
         /* Room::take. In a drain what was due when it began is due. */
         now_ = (BROKEN != 12 && phase == DRAINING && cutoff > time -> cutoff : time);
-#if BROKEN == 11
-        /* The first entry is taken, whatever became of its task. */
-        i = 0;
-        do
-        :: i < N ->
-            if
-            :: (state[i] == WAITING || state[i] == CANCELLED) && (head == NONE || due[i] < due[head]) -> head = i
-            :: else
-            fi;
-            i++
-        :: else -> break
-        od;
-#endif
 #if BROKEN == 13
         head = task;
 #endif
@@ -559,8 +548,9 @@ proctype adder(byte first; byte end) {
     od
 }
 
-/* queue.rs, TaskQueue::cancel, with state.rs, StateCell::try_cancel */
-inline cancel(t, bell) {
+/* queue.rs, TaskQueue::cancel, with state.rs, StateCell::try_cancel. A task less leaves the head
+   covered, so nobody is woken. */
+inline cancel(t) {
     d_step {
         if
         :: state[t] == WAITING -> state[t] = CANCELLED
@@ -568,22 +558,21 @@ inline cancel(t, bell) {
         :: state[t] == RUNNING -> state[t] = STOPPING
         :: else
         fi;
-        unlock(0, bell)
+        check()
     }
-    ring(bell)
 }
 
 proctype canceller() {
-    byte t, bell = NONE;
+    byte t;
     select(t : 0 .. N - 1);
     if
-    :: state[t] != UNBORN -> cancel(t, bell)
+    :: state[t] != UNBORN -> cancel(t)
     fi
 }
 
 /* closing.rs, close, with queue.rs, TaskQueue::set_phase */
 proctype closer() {
-    byte t, now, bell = NONE, ringing[W];
+    byte t, now, ringing[W];
     bool drain;
     if
     :: drain = false
@@ -624,7 +613,7 @@ proctype closer() {
         if
         :: state[t] == UNBORN || state[t] == ENDED ||
             (drain && state[t] == WAITING && due[t] <= now) /* it runs first */
-        :: else -> cancel(t, bell)
+        :: else -> cancel(t)
         fi;
         t++
     :: else -> t = 0; now = 0; drain = false; break

@@ -58,7 +58,7 @@ def panels(count: int) -> tuple[Any, Any, Any]:
         }
     )
     pyplot = importlib.import_module("matplotlib.pyplot")
-    figure, axes = pyplot.subplots(1, count, figsize=(4.2 * count, 3.4), layout="constrained")
+    figure, axes = pyplot.subplots(1, count, figsize=(4.2 * count, 3.8), layout="constrained")
     return pyplot, figure, axes
 
 
@@ -74,6 +74,11 @@ def label(peer: str) -> str:
     return NAMES.get(peer, peer).replace("`", "").replace("ScheduledThreadPoolExecutor", "STPE")
 
 
+def legend(axis: Any) -> None:
+    """Names the curves, below them."""
+    axis.legend(loc="upper center", bbox_to_anchor=(0.5, -0.18), ncols=2, fontsize=8)
+
+
 def lateness(r: Results, path: Path) -> None:
     """Draws which part of the jobs was late by how much at most."""
     pyplot, figure, axes = panels(2)
@@ -87,7 +92,7 @@ def lateness(r: Results, path: Path) -> None:
             part = [n / 2 for n in range(len(late))]
             axis.plot(late, part, color=COLOURS[peer], label=label(peer), linewidth=1.4)
         axis.set(xscale="log", xlim=(5, 10_000), ylim=(0, 100), title=title, xlabel="late by (µs)")
-        axis.legend(loc="lower right")
+        legend(axis)
     axes[0].set_ylabel("% of 1,000 jobs, 1 ms apart")
     save(pyplot, figure, path)
 
@@ -115,7 +120,7 @@ def throughput(r: Results, path: Path) -> None:
         axis.set(xscale="log", yscale="log", title=title, xlabel="workers")
         axis.set_xticks(WORKERS, [str(w) for w in WORKERS])
         axis.minorticks_off()
-        axis.legend()
+        legend(axis)
     axes[0].set_ylabel("no-op jobs a second")
     save(pyplot, figure, path)
 
@@ -135,7 +140,7 @@ def size(r: Results, path: Path) -> None:
                 axis.plot(*zip(*known, strict=True), style, color=colour, label=name, markersize=4)
         axis.set(xscale="log", yscale="log", title=what, xlabel="tasks")
     axes[0].set_ylabel("µs a task")
-    axes[2].legend(fontsize=7)
+    figure.legend(*axes[0].get_legend_handles_labels(), loc="outside lower center", ncols=3)
     save(pyplot, figure, path)
 
 

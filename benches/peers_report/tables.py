@@ -24,6 +24,7 @@ from peers_report.plan import (
 from peers_report.results import Results
 
 Row = list[str]
+WORKER_HEADS = [f"{w} worker{'s' * (w > 1)}" for w in WORKERS]
 
 NAMES = {
     STPE: "Java `ScheduledThreadPoolExecutor`",
@@ -114,14 +115,14 @@ def burst_table(r: Results) -> str:
     python += [("sched", MANY // 10), (APS, MANY // 10), (TIMER, MANY // 100)]
     peers = [(PY, peer, size) for peer, size in python]
     peers += [(RUST, peer, MANY) for peer in (BATCH, OURS, STP, QUEUE)]
-    head = ["no-op jobs a second", *(f"{w} workers" for w in WORKERS)]
+    head = ["no-op jobs a second", *WORKER_HEADS]
     return table(head, list(burst_rows(r, [*peers, (JAVA, STPE, MANY)], "")))
 
 
 def work_table(r: Results) -> str:
     """Gives what jobs of 10 µs show."""
     peers = [(PY, peer, MANY // 5) for peer in (BATCH, OURS, EXECUTOR, "asyncio")]
-    head = ["10 µs Python jobs a second", *(f"{w} workers" for w in WORKERS)]
+    head = ["10 µs Python jobs a second", *WORKER_HEADS]
     return table(head, list(burst_rows(r, peers, "10us")))
 
 

@@ -2,6 +2,7 @@
 //! the GIL, unless a user's Ctrl-C ended the wait for its job.
 
 use std::sync::Mutex;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use pyo3::prelude::*;
 
@@ -24,6 +25,9 @@ pub(super) fn remember(scheduler: &Scheduler) {
     schedulers.push(scheduler.downgrade());
 }
 
+/// Whether a Ctrl-C ended the wait. Relaxed: the main thread alone writes and reads it.
+static INTERRUPTED: AtomicBool = AtomicBool::new(false);
+
 /// Shut down every scheduler of this process, and wait for their running jobs.
 #[pyfunction]
 pub(super) fn _shutdown_all(py: Python<'_>) {
@@ -33,8 +37,10 @@ pub(super) fn _shutdown_all(py: Python<'_>) {
         drop(scheduler.close(false));
     }
     for scheduler in &all {
-        if wait_ended(py, scheduler, None).is_err() {
-            return; // Ctrl-C: the user wants the process to end now
+        // Both nets call this, and one Ctrl-C is for both: the user wants the process to end now.
+        if INTERRUPTED.load(Ordering::Relaxed) || wait_ended(py, scheduler, None).is_err() {
+            INTERRUPTED.store(true, Ordering::Relaxed);
+            return;
         }
     }
 }

@@ -1,8 +1,10 @@
 //! Python jobs. Invariant: a job owns its references and lets them go while attached.
 
+use pyo3::intern;
 use pyo3::prelude::*;
 use pyo3::types::{PyBool, PyTuple};
 
+use super::call::call;
 use super::context::Captured;
 use super::errors::Raised;
 use super::numbers::{as_seconds, wrong_type};
@@ -72,13 +74,8 @@ pub(super) struct CallJob {
 impl Job for CallJob {
     fn run(&mut self, _: &Run) -> Outcome {
         Python::attach(|py| {
-            outcome(
-                py,
-                self.context.run(py, || match &self.args {
-                    None => self.object.bind(py).call0(),
-                    Some(args) => self.object.bind(py).call1(args.bind(py)),
-                }),
-            )
+            let args = self.args.as_ref().map(|args| args.bind(py));
+            outcome(py, self.context.run(py, || call(self.object.bind(py), args)))
         })
     }
 }
@@ -92,8 +89,13 @@ pub(super) struct RunJob {
 impl Job for RunJob {
     fn run(&mut self, run: &Run) -> Outcome {
         Python::attach(|py| {
-            let now = as_seconds(run.now());
-            outcome(py, self.context.run(py, || self.object.bind(py).call_method1("run", (now,))))
+            let now = PyTuple::new(py, [as_seconds(run.now())]);
+            outcome(
+                py,
+                self.context.run(py, || {
+                    call(&self.object.bind(py).getattr(intern!(py, "run"))?, Some(&now?))
+                }),
+            )
         })
     }
 }

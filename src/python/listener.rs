@@ -2,7 +2,9 @@
 //! `sys.unraisablehook`, and the others are still called.
 
 use pyo3::prelude::*;
+use pyo3::types::PyTuple;
 
+use super::call::call;
 use super::records;
 use super::task::Task;
 use crate::{Event, Listener, TaskHandle, Watcher};
@@ -13,7 +15,8 @@ impl Listener for PyListener {
     fn on_event(&self, event: &Event) {
         Python::attach(|py| {
             let listener = self.0.bind(py);
-            let told = records::event(py, event).and_then(|event| listener.call1((event,)));
+            let told = records::event(py, event)
+                .and_then(|event| call(listener, Some(&PyTuple::new(py, [event])?)));
             if let Err(error) = told {
                 error.write_unraisable(py, Some(listener));
             }
@@ -38,7 +41,8 @@ impl Watcher for Callback {
         Python::attach(|py| {
             let Self { function, task } = self;
             let function = function.into_bound(py);
-            if let Err(error) = function.call1((task,)) {
+            let called = PyTuple::new(py, [task]).and_then(|task| call(&function, Some(&task)));
+            if let Err(error) = called {
                 error.write_unraisable(py, Some(&function));
             }
         });

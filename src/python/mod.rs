@@ -4,6 +4,7 @@
 #![allow(clippy::doc_markdown, reason = "what is documented here is shown by Python, as it is")]
 
 mod blocking;
+mod call;
 mod clock;
 mod context;
 mod draft;
