@@ -12,6 +12,8 @@ PY := $(VENV)/bin/python
 PIP := $(PY) -m pip --disable-pip-version-check --quiet
 STAMPS := $(VENV)/stamps
 PEERS := target/peers-venv
+FUZZ := target/fuzz
+HOST = $(shell rustc -vV | sed -n 's/^host: //p')
 
 # One interpreter for pyo3's build script, whatever the PATH of the moment: builds do not thrash. (A user's active
 # virtual environment or conda would win over it otherwise.)
@@ -24,7 +26,8 @@ PYTHON_EXAMPLES := $(wildcard examples/*.py)
 RUST_EXAMPLES := $(basename $(notdir $(wildcard examples/*.rs)))
 LINTED := $(wildcard python tests/python benches examples)
 
-.PHONY: help demo test test-rust test-python test-types test-examples lint bench bench-rust bench-peers wheel clean
+.PHONY: help demo test test-rust test-python test-types test-examples lint bench bench-rust bench-peers \
+    proof soak soak-short fuzz fuzz-short wheel clean
 
 help: ## Say what there is
 	@sed -n 's/^\([a-z-]*\):.*## /\1\t/p' $(MAKEFILE_LIST) | expand -t 16
@@ -70,6 +73,24 @@ bench-rust: ## The Rust benchmarks
 # The peers have an environment of their own. BENCH=--quick for two minutes instead of ten; BENCH_LARGE=1 for more.
 bench-peers: $(PEERS)/wheel ## duetime beside other schedulers: docs/performance.md
 	$(PEERS)/bin/python benches/peers.py $(BENCH)
+
+proof: ## Model-check the wake-up protocol (needs spin)
+	proof/check.sh
+
+soak: $(STAMPS)/wheel ## All kinds of calls at random, for ten minutes; SEED=n repeats them
+	$(PY) tests/soak/soak.py --minutes 10 $(if $(SEED),--seed $(SEED))
+
+soak-short: $(STAMPS)/wheel ## The same for one minute
+	$(PY) tests/soak/soak.py --minutes 1 $(if $(SEED),--seed $(SEED))
+
+fuzz: FUZZ_SECONDS := 600
+fuzz: ## Fuzz the core's operations for ten minutes, guided by coverage
+fuzz-short: FUZZ_SECONDS := 30
+fuzz-short: ## The same for half a minute
+fuzz fuzz-short: $(FUZZ)/stamp
+	mkdir -p $(FUZZ)/corpus
+	$(FUZZ)/$(HOST)/release/operations -max_total_time=$(FUZZ_SECONDS) -timeout=30 -max_len=400 -print_final_stats=1 \
+	    -artifact_prefix=$(FUZZ)/ $(FUZZ)/corpus
 
 wheel: $(STAMPS)/wheel ## The wheel, in target/wheels
 
@@ -127,4 +148,13 @@ $(PEERS)/stamp: pyproject.toml $(STAMPS)/pip
 
 $(PEERS)/wheel: $(STAMPS)/wheel $(PEERS)/stamp
 	$(PIP) --python $(PEERS)/bin/python install --force-reinstall --no-deps --no-index target/wheels/duetime-*.whl
+	touch $@
+
+# What cargo-fuzz passes, but for the address sanitizer, which stable Rust does not have. Needs a C++ compiler. With the
+# target named, the flags are not for build scripts.
+$(FUZZ)/stamp: $(shell find src fuzz/src fuzz/fuzz_targets -name '*.rs' 2>/dev/null) Cargo.toml fuzz/Cargo.toml
+	RUSTFLAGS="--cfg fuzzing -Cpasses=sancov-module -Cllvm-args=-sanitizer-coverage-level=4 \
+	    -Cllvm-args=-sanitizer-coverage-inline-8bit-counters -Cllvm-args=-sanitizer-coverage-pc-table \
+	    -Cllvm-args=-sanitizer-coverage-trace-compares" \
+	    cargo build --release --locked --manifest-path fuzz/Cargo.toml --target-dir $(FUZZ) --target $(HOST) --bin operations
 	touch $@

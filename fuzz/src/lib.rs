@@ -324,6 +324,7 @@ impl World {
         self.clock.advance(Duration::ZERO).expect("not in a job");
         let fault = self.shared.fault.lock().unwrap_or_else(PoisonError::into_inner).take();
         assert_eq!(fault, None);
+        assert!(!PANICKED.load(Ordering::SeqCst), "a panic on a worker");
         let infos = self.scheduler.tasks(None).expect("no fork here");
         let stats = self.scheduler.stats().expect("no fork here");
         let now = self.clock.now();
@@ -423,6 +424,9 @@ fn job(
     }
 }
 
+/// Whether anything panicked that was not meant to; the scheduler contains it.
+static PANICKED: AtomicBool = AtomicBool::new(false);
+
 /// Jobs that panic on purpose say nothing.
 fn quiet_panics() {
     static ONCE: std::sync::Once = std::sync::Once::new();
@@ -430,6 +434,7 @@ fn quiet_panics() {
         let hook = std::panic::take_hook();
         std::panic::set_hook(Box::new(move |info| {
             if info.payload().downcast_ref::<&str>() != Some(&"meant to happen") {
+                PANICKED.store(true, Ordering::SeqCst);
                 hook(info);
             }
         }));

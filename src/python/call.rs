@@ -35,7 +35,7 @@ pub(super) fn call<'py>(
     callable: &Bound<'py, PyAny>,
     args: Option<&Bound<'py, PyTuple>>,
 ) -> PyResult<Bound<'py, PyAny>> {
-    let args = args.map_or(std::ptr::null_mut(), |args| args.as_ptr());
+    let args = args.map_or(std::ptr::null_mut(), Bound::as_ptr);
     let stop = Stop;
     // SAFETY: attached; both are live objects, or null for no arguments. It returns a new reference,
     // or null with an exception set.

@@ -6,7 +6,11 @@
 
 use std::collections::hash_map::RandomState;
 use std::hash::{BuildHasher, Hasher};
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
+
+/// The seed of the input that is being played.
+static INPUT: AtomicU64 = AtomicU64::new(0);
 
 /// splitmix64: short, and the same everywhere.
 struct Random(u64);
@@ -19,6 +23,15 @@ impl Random {
         z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
         z ^ (z >> 31)
     }
+}
+
+/// Ends the process if an input hangs.
+fn watch(end: Instant) {
+    std::thread::spawn(move || {
+        std::thread::sleep(end.saturating_duration_since(Instant::now()));
+        eprintln!("an input hangs; it alone: random 1 {}", INPUT.load(Ordering::Relaxed));
+        std::process::abort();
+    });
 }
 
 fn main() {
@@ -36,10 +49,12 @@ fn main() {
     );
     println!("seed {seed}");
     let end = Instant::now() + Duration::from_secs(seconds);
+    watch(end + Duration::from_secs(60));
     let mut inputs = 0_u64;
     while Instant::now() < end {
         // Each input has a seed of its own, which a failure tells.
         let own = seed.wrapping_add(inputs);
+        INPUT.store(own, Ordering::Relaxed);
         let mut random = Random(own);
         let length = usize::try_from(random.next() % 200).expect("small");
         let bytes: Vec<u8> = (0..length).map(|_| random.next().to_le_bytes()[0]).collect();
