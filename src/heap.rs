@@ -75,11 +75,14 @@ pub(crate) struct DueHeap<T> {
     retiring: Vec<Entry<T>>,
     /// In both.
     tombstones: usize,
+    /// Tombstones that were taken out. What a task still holds of a user is dropped with it, so
+    /// they are dropped by [`DueHeap::take_gone`]'s caller, who holds no lock.
+    gone: Vec<Entry<T>>,
 }
 
 impl<T> Default for DueHeap<T> {
     fn default() -> Self {
-        Self { entries: BinaryHeap::new(), retiring: Vec::new(), tombstones: 0 }
+        Self { entries: BinaryHeap::new(), retiring: Vec::new(), tombstones: 0, gone: Vec::new() }
     }
 }
 
@@ -97,7 +100,8 @@ impl<T: Live> DueHeap<T> {
     /// The earliest live entry. Tombstones before it are dropped.
     pub(crate) fn head(&mut self) -> Option<&Entry<T>> {
         while self.peek().is_some_and(|head| !head.task.is_live()) {
-            self.pop();
+            let gone = self.pop();
+            self.gone.extend(gone);
             self.tombstones = self.tombstones.saturating_sub(1);
         }
         self.peek()
@@ -143,8 +147,11 @@ impl<T: Live> DueHeap<T> {
         } else if size <= SMALL || self.tombstones <= size / 2 {
             // Not worth it yet.
         } else if size <= AT_ONCE {
-            self.entries.retain(|entry| entry.task.is_live());
-            self.entries.shrink_to(2 * self.entries.len());
+            let entries = std::mem::take(&mut self.entries).into_vec();
+            let (live, gone) = entries.into_iter().partition(|entry| entry.task.is_live());
+            let (live, gone): (Vec<_>, Vec<_>) = (live, gone);
+            self.entries = live.into();
+            self.gone.extend(gone);
             self.tombstones = 0;
         } else {
             self.retiring = std::mem::take(&mut self.entries).into_vec();
@@ -159,11 +166,17 @@ impl<T: Live> DueHeap<T> {
                 self.entries.push(entry);
             } else {
                 self.tombstones = self.tombstones.saturating_sub(1);
+                self.gone.push(entry);
             }
             if self.retiring.len().is_multiple_of(GIVE_BACK) {
                 self.retiring.shrink_to_fit();
             }
         }
+    }
+
+    /// The tombstones that were taken out, to be dropped with no lock held.
+    pub(crate) fn take_gone(&mut self) -> Vec<Entry<T>> {
+        std::mem::take(&mut self.gone)
     }
 
     /// Live entries.

@@ -119,7 +119,9 @@ impl TaskQueue {
         if room.is_rebuilding() {
             self.unlock(room, Timestamp::MIN);
         } else {
+            let gone = room.waiting.take_gone();
             drop(room);
+            drop(gone);
         }
         if let Some(bell) = bell {
             bell.notify_one();
@@ -233,7 +235,10 @@ impl TaskQueue {
                 return;
             }
             if room.rebuild() {
-                continue; // between two pieces whoever waits for the lock gets it
+                let gone = (room.waiting.take_gone(), room.announced.take_gone());
+                drop(room); // between two pieces whoever waits for the lock gets it
+                drop(gone);
+                continue;
             }
             room.settle(owed);
             let wakers = room.quiet_wakers(time);
@@ -302,7 +307,9 @@ impl TaskQueue {
     fn unlock(&self, mut room: MutexGuard<'_, Room>, now: Timestamp) {
         let summoned = room.restore(self.pace, now);
         let announcer = room.recall_announcer().then_some(self.bells.len() - 1);
+        let gone = (room.waiting.take_gone(), room.announced.take_gone());
         drop(room);
+        drop(gone); // user code, perhaps: the `Drop` of a rule or of an error
         for bell in summoned.into_iter().chain(announcer) {
             self.bells[bell].notify_one();
         }

@@ -11,6 +11,7 @@ use crate::id::TaskId;
 use crate::job::{Job, Outcome, run_contained};
 use crate::record::TaskRef;
 use crate::state::CancelOutcome;
+use crate::sync::Generation;
 
 /// One execution of a task, as its job sees it.
 #[derive(Clone)]
@@ -100,6 +101,8 @@ thread_local! {
     static CURRENT: RefCell<Option<Run>> = const { RefCell::new(None) };
     /// How many listeners and callbacks this thread is in.
     static TELLING: Cell<u32> = const { Cell::new(0) };
+    /// The process in which it went into them. A child that one of them forks is in none.
+    static ENTERED: Cell<Option<Generation>> = const { Cell::new(None) };
 }
 
 /// The run that the calling code is part of, if it is part of one.
@@ -114,6 +117,7 @@ pub fn current_run() -> Option<Run> {
 
 /// Runs `job` as `run`; gives the task back.
 pub(crate) fn run_job(job: &mut dyn Job, run: Run) -> (Outcome, TaskRef) {
+    ENTERED.set(Some(Generation::current()));
     CURRENT.set(Some(run));
     let outcome = CURRENT.with_borrow(|run| match run {
         Some(run) => run_contained(job, run),
@@ -133,6 +137,7 @@ pub(crate) fn tell<T>(code: impl FnOnce() -> T) -> T {
             TELLING.set(TELLING.get() - 1);
         }
     }
+    ENTERED.set(Some(Generation::current()));
     TELLING.set(TELLING.get() + 1);
     let _leave = Leave;
     code()
@@ -142,7 +147,8 @@ pub(crate) fn tell<T>(code: impl FnOnce() -> T) -> T {
 /// to be quiet would wait for itself.
 #[must_use]
 pub fn inside() -> bool {
-    TELLING.get() > 0 || CURRENT.with_borrow(Option::is_some)
+    ENTERED.get() == Some(Generation::current())
+        && (TELLING.get() > 0 || CURRENT.with_borrow(Option::is_some))
 }
 
 /// Whether the calling code is part of a run of `task`.

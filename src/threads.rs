@@ -10,6 +10,10 @@ use crate::shared::Shared;
 use crate::sync::{AtomicBool, Ordering, SmallMutex};
 use crate::worker::{self, Surroundings};
 
+/// As much stack as a main thread usually has, where std gives a quarter of it: a recursion that
+/// Python allows must not end the process on a worker. Only what is used takes memory.
+const STACK: usize = 8 << 20;
+
 pub(crate) struct Threads {
     surroundings: Arc<dyn Surroundings>,
     /// Whether all workers run. Set once; Acquire and Release order it after their start.
@@ -52,6 +56,7 @@ impl Threads {
         let queue_owner = Arc::clone(&shared);
         Builder::new()
             .name(name)
+            .stack_size(STACK)
             .spawn(move || worker::live(&shared, worker, &*surroundings))
             .map_err(|cause| {
                 queue_owner.queue.delist();

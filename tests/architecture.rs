@@ -33,7 +33,7 @@ idle: clock
 nap: clock record sync
 wakers: clock
 patience: clock
-run: clock id job record state
+run: clock id job record state sync
 record: clock id info job plan state sync
 plan: clock error job recurrence retry
 info: clock id job state
