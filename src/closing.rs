@@ -42,9 +42,10 @@ impl Shutdown {
 pub(crate) fn close(shared: &Shared, drain: bool) {
     let mut live = shared.registry.lock().close();
     live.sort_by_key(|task| task.number); // the same order each time, where a table has none
-    shared.queue.set_phase(if drain { Phase::Draining } else { Phase::Closed });
-    let drains = shared.queue.phase() == Phase::Draining;
+    // Read before any worker hears of it: whatever is due by then runs first.
     let now = shared.clock.now();
+    shared.queue.set_phase(if drain { Phase::Draining } else { Phase::Closed }, now);
+    let drains = shared.queue.phase() == Phase::Draining;
     for task in live {
         let runs_first = drains && task.state.is_waiting() && task.due() <= now;
         if !runs_first {

@@ -270,8 +270,11 @@ impl TaskQueue {
     }
 
     /// Ends every sleeper's sleep: the phase changed.
-    pub(crate) fn set_phase(&self, phase: Phase) {
+    pub(crate) fn set_phase(&self, phase: Phase, now: Timestamp) {
         let mut room = self.lock();
+        if room.phase == Phase::Open {
+            room.drained_at = now;
+        }
         if room.phase == Phase::Open || phase == Phase::Closed {
             room.phase = phase;
         }

@@ -55,6 +55,8 @@ pub(crate) struct Room {
     pub(crate) moves: u64,
     /// The latest time that such a move showed.
     pub(crate) latest: Timestamp,
+    /// When the drain began: what was due then is due, whatever older reading a worker goes by.
+    pub(crate) drained_at: Timestamp,
     /// Worker threads that have not ended.
     pub(crate) alive: usize,
 }
@@ -100,6 +102,7 @@ impl Room {
             announcer: None,
             moves: 0,
             latest: Timestamp::MIN,
+            drained_at: Timestamp::MIN,
             alive: 0,
         }
     }
@@ -123,6 +126,7 @@ impl Room {
     /// Takes out all tasks whose DUE event is to be sent at `now`, in their order. While they are
     /// out nobody else gets any, and nothing starts: so DUE is sent in order, and before STARTED.
     pub(crate) fn take_unannounced(&mut self, now: Timestamp) -> Vec<Entry<TaskRef>> {
+        let now = now.max(self.drained_at);
         if !self.tells_due || self.announcing > 0 {
             return Vec::new();
         }
@@ -182,10 +186,13 @@ impl Room {
     }
 
     /// Whether no task that is not due now will ever be taken.
-    pub(crate) fn is_over(&self) -> bool {
+    pub(crate) fn is_over(&mut self) -> bool {
         match self.phase {
             Phase::Open => false,
-            Phase::Draining => self.announcing == 0,
+            Phase::Draining => {
+                let left = self.head_due().is_some_and(|due| due <= self.drained_at);
+                self.announcing == 0 && !left
+            }
             Phase::Closed => true,
         }
     }
@@ -193,6 +200,7 @@ impl Room {
     /// Takes the earliest entry out that is due and may start: its DUE event was sent, or nobody
     /// wants it.
     fn pop_ready(&mut self, now: Timestamp) -> Option<Entry<TaskRef>> {
+        let now = now.max(self.drained_at);
         if self.tells_due {
             let unannounced = self.waiting.head_due().is_some_and(|due| due <= now);
             return if unannounced || self.announcing > 0 {

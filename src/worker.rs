@@ -83,7 +83,8 @@ fn work(shared: &Shared, worker: usize, owed: &mut Owed, pause: &dyn Pause, turn
         match shared.queue.try_take(now, owed) {
             Take::Task(entry) => {
                 // `None`: the job forked, and this is the child. Nothing here is its own any more.
-                let Some(finished) = run(shared, entry, now) else { return };
+                let started = now.max(entry.due); // in a drain `now` may be older
+                let Some(finished) = run(shared, entry, started) else { return };
                 now = finished;
                 owed.run = true;
                 jobs += 1;
