@@ -3,11 +3,13 @@
 
 use std::time::Duration;
 
-use pyo3::intern;
 use pyo3::prelude::*;
 
 use super::context;
 use crate::{Pause, Surroundings};
+
+// No name is interned here: a fork while a worker does that for the first time would leave the child
+// waiting for a thread that it does not have.
 
 /// Python around every worker.
 pub(super) struct PythonThread;
@@ -22,16 +24,15 @@ impl Surroundings for PythonThread {
         let _: Option<()> = Python::try_attach(|py| {
             report(
                 py,
-                py.import(intern!(py, "duetime._threads")).and_then(|module| {
-                    module.call_method1(intern!(py, "enter"), (name,)).map(drop)
-                }),
+                py.import("duetime._threads")
+                    .and_then(|module| module.call_method1("enter", (name,)).map(drop)),
             );
             life(&Detach);
             context::clear();
             report(
                 py,
-                py.import(intern!(py, "duetime._threads"))
-                    .and_then(|module| module.call_method0(intern!(py, "leave")).map(drop)),
+                py.import("duetime._threads")
+                    .and_then(|module| module.call_method0("leave").map(drop)),
             );
         });
     }
