@@ -3,6 +3,7 @@
 use std::sync::{Arc, Weak};
 
 use crate::clock::{Clock, MonotonicClock};
+use crate::crew::Crew;
 use crate::error::Error;
 use crate::event::Listeners;
 use crate::queue::TaskQueue;
@@ -21,7 +22,7 @@ pub struct Builder {
     history: usize,
     name: String,
     clock: Reading,
-    surroundings: Arc<dyn Surroundings>,
+    surroundings: Box<dyn Surroundings>,
 }
 
 impl Default for Builder {
@@ -31,7 +32,7 @@ impl Default for Builder {
             history: 10_000,
             name: "duetime".into(),
             clock: Reading::Monotonic(MonotonicClock::new()),
-            surroundings: Arc::new(Plain),
+            surroundings: Box::new(Plain),
         }
     }
 }
@@ -66,7 +67,7 @@ impl Builder {
 
     /// What worker threads live in; nothing otherwise.
     pub fn surroundings(mut self, surroundings: impl Surroundings) -> Self {
-        self.surroundings = Arc::new(surroundings);
+        self.surroundings = Box::new(surroundings);
         self
     }
 
@@ -94,8 +95,8 @@ impl Builder {
             made_in: Generation::current(),
         });
         if let Some(clock) = shared.clock.clock() {
-            clock.drive(shared.as_driven());
+            clock.drive(shared.as_driven())?;
         }
-        Ok(Scheduler::own(shared, Threads::new(surroundings)))
+        Ok(Scheduler::own(Crew { shared, threads: Arc::new(Threads::new(surroundings)) }))
     }
 }

@@ -105,8 +105,12 @@ pub trait Clock: Any + Send + Sync {
 
     /// Tells the clock which scheduler reads it. A clock that is moved by hand keeps the
     /// reference, to move time only while that scheduler is quiet.
-    fn drive(&self, scheduler: Weak<dyn Driven>) {
+    ///
+    /// # Errors
+    /// Whatever keeps it from doing so; there is then no scheduler.
+    fn drive(&self, scheduler: Weak<dyn Driven>) -> Result<(), Error> {
         drop(scheduler);
+        Ok(())
     }
 }
 
@@ -146,6 +150,9 @@ impl Pace {
 
 /// What a clock that is moved by hand asks of the schedulers that read it.
 pub trait Driven: Send + Sync {
+    /// Whether it cannot be quiet before the calling code returns: a job, a listener, a callback.
+    fn is_inside(&self) -> bool;
+
     /// What is next, if nothing runs and nothing is due (runs that sleep on the clock do not
     /// count).
     fn quiet(&self) -> Option<Rest>;

@@ -63,8 +63,8 @@ impl fmt::Display for Error {
             Self::TaskWaiting(id) => write!(f, "task {id} is waiting; cancel it first"),
             Self::SchedulerClosed => f.write_str("the scheduler was shut down; make a new one"),
             Self::Forked => f.write_str(
-                "this scheduler belongs to the process that was forked; make a new one in the \
-                 child",
+                "this scheduler, task or clock belongs to the process that was forked; make a new \
+                 one in the child",
             ),
             Self::InvalidValue { parameter, value, bound } => {
                 write!(f, "{parameter} must be {bound}, not {value}")

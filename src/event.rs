@@ -6,8 +6,8 @@ use std::time::Duration;
 
 use crate::clock::Timestamp;
 use crate::id::TaskId;
+use crate::inside::{Place, enter};
 use crate::job::{JobError, contain};
-use crate::run::tell;
 use crate::sync::{AtomicU8, Ordering, SmallMutex};
 
 /// What happened to a task.
@@ -163,8 +163,8 @@ impl Listeners {
         std::mem::replace(&mut list.entries, Arc::new(entries))
     }
 
-    /// Tells everybody who wants to hear of `kind`.
-    pub(crate) fn emit(&self, kind: EventKind, event: impl FnOnce() -> Event) {
+    /// Tells everybody who wants to hear of `kind`, at `place`.
+    pub(crate) fn emit(&self, kind: EventKind, place: Place, event: impl FnOnce() -> Event) {
         if !self.wants(kind) {
             return;
         }
@@ -172,7 +172,7 @@ impl Listeners {
         let entries = Arc::clone(&self.list.lock().entries);
         for entry in entries.iter().filter(|entry| entry.kinds & kind as u8 != 0) {
             // The panic hook has told of it; there is nobody else to tell.
-            drop(tell(|| contain(|| entry.listener.on_event(&event))));
+            drop(enter(place, || contain(|| entry.listener.on_event(&event))));
         }
     }
 

@@ -10,9 +10,10 @@ use crate::clock::{Timestamp, deadline};
 use crate::error::Error;
 use crate::id::TaskId;
 use crate::info::TaskInfo;
+use crate::inside::{Place, enter, holds};
 use crate::job::{JobError, Value, contain};
 use crate::record::{Ended, TaskRef, Watch};
-use crate::run::{Host, inside_run_of, tell};
+use crate::run::{Host, identity, inside_run_of};
 use crate::state::{CancelOutcome, TaskState};
 use crate::sync::{Generation, Signal};
 
@@ -26,7 +27,8 @@ pub enum TaskError {
     Cancelled,
     /// It has not ended within the timeout.
     Timeout,
-    /// The call was made by the task's own job, which would wait for itself.
+    /// The call was made by the task's own job, or by a listener that the task waits for: it would
+    /// wait for itself.
     InsideJob,
     /// The task belongs to the process that was forked.
     Forked,
@@ -38,7 +40,9 @@ impl fmt::Display for TaskError {
             Self::Failed(error) => error.fmt(f),
             Self::Cancelled => f.write_str("the task was cancelled"),
             Self::Timeout => f.write_str("the task has not ended within the timeout"),
-            Self::InsideJob => f.write_str("a job cannot wait for the end of its own task"),
+            Self::InsideJob => {
+                f.write_str("a job or listener cannot wait for a task that waits for it")
+            }
             Self::Forked => Error::Forked.fmt(f),
         }
     }
@@ -122,6 +126,15 @@ impl TaskHandle {
         inside_run_of(&self.record)
     }
 
+    /// Whether the task cannot end before the calling code returns: its own job, or a listener
+    /// that is being told of it; while DUE events are sent, that goes for every waiting task.
+    #[must_use]
+    pub fn waits_for_caller(&self) -> bool {
+        let waits = self.state() == TaskState::Waiting;
+        let held = || holds(identity(&self.host), &self.record, waits);
+        !self.state().is_end() && (self.is_current() || held())
+    }
+
     /// Shows what the task ended with (a [`Value`] or a [`JobError`]), if this handle is the only
     /// one that keeps it; for a garbage collector. `show` must only look.
     #[doc(hidden)]
@@ -163,11 +176,11 @@ impl TaskHandle {
     /// # Errors
     /// See [`TaskError`].
     pub fn result(&self, timeout: Option<Duration>) -> Result<Value, TaskError> {
-        if self.is_current() {
-            return Err(TaskError::InsideJob);
-        }
         if self.check_process().is_err() {
             return Err(TaskError::Forked);
+        }
+        if self.waits_for_caller() {
+            return Err(TaskError::InsideJob);
         }
         if !self.wait(timeout) {
             return Err(TaskError::Timeout);
@@ -175,9 +188,13 @@ impl TaskHandle {
         self.outcome().unwrap_or(Err(TaskError::Timeout))
     }
 
-    /// Waits for the end of the task; `false` if `timeout` came first.
+    /// Waits for the end of the task; `false` if `timeout` came first. Where waiting would be for
+    /// ever it gives `false` at once: if [`TaskHandle::waits_for_caller`], and in a forked child.
     #[must_use]
     pub fn wait(&self, timeout: Option<Duration>) -> bool {
+        if self.check_process().is_err() || self.waits_for_caller() {
+            return false;
+        }
         let deadline = deadline(timeout);
         let signal = Arc::new(Signal::default());
         let waker = Arc::clone(&signal);
@@ -212,7 +229,8 @@ impl TaskHandle {
     /// Has `callback` called once when the task has ended; at once, on this thread, if it has.
     pub fn on_done<W: Watcher>(&self, callback: W) {
         if let Err(callback) = self.watch(callback) {
-            drop(tell(|| contain(|| callback.ended(self))));
+            let place = Place::telling(identity(&self.host), &self.record);
+            drop(enter(place, || contain(|| callback.ended(self))));
         }
     }
 }

@@ -108,10 +108,13 @@ impl JobError {
 
 impl JobError {
     /// How many share the error.
-    #[doc(hidden)]
-    #[must_use]
-    pub fn sharers(&self) -> usize {
+    pub(crate) fn sharers(&self) -> usize {
         Arc::strong_count(&self.0)
+    }
+
+    /// Whether it is the same error, and not one like it.
+    pub(crate) fn is(&self, other: &Self) -> bool {
+        Arc::ptr_eq(&self.0, &other.0)
     }
 }
 

@@ -7,8 +7,7 @@ use std::time::Duration;
 
 use crate::clock::{Clock, Driven, Pace, Rest, Timestamp, Waker, check_duration, saturating_nanos};
 use crate::error::Error;
-use crate::run::inside;
-use crate::sync::{AtomicI64, Ordering, Signal, SmallMutex};
+use crate::sync::{AtomicI64, Generation, Ordering, Signal, SmallMutex, watch_forks};
 
 /// Virtual time for tests and simulations. Clones show the same time.
 ///
@@ -28,13 +27,22 @@ pub struct ManualClock {
     inner: Arc<Inner>,
 }
 
-#[derive(Default)]
 struct Inner {
     /// Only ever raised. `SeqCst`: who moves the clock then looks at the queues, and who reads the
     /// clock for a queue must not see a time from before that look.
     now: AtomicI64,
     /// The schedulers that read this clock.
     schedulers: SmallMutex<Vec<Weak<dyn Driven>>>,
+    /// In a forked child that lock is not touched: it may be held by a thread of the parent's.
+    made_in: Generation,
+}
+
+impl Default for Inner {
+    fn default() -> Self {
+        watch_forks();
+        let (now, schedulers) = (AtomicI64::new(0), SmallMutex::default());
+        Self { now, schedulers, made_in: Generation::current() }
+    }
 }
 
 /// A scheduler that has to come to rest before its clock can move on.
@@ -94,8 +102,9 @@ impl ManualClock {
     /// finished. Nothing sleeps. With one worker the order of all events is always the same.
     ///
     /// # Errors
-    /// [`Error::InsideJob`] from a job, listener or callback; [`Error::InvalidValue`] above 100
-    /// years.
+    /// [`Error::InsideJob`] from a job, listener or callback of a scheduler on this clock;
+    /// [`Error::InvalidValue`] above 100 years; [`Error::Forked`] in a child of the process that
+    /// made the clock.
     pub fn advance(&self, duration: Duration) -> Result<(), Error> {
         self.advance_with(duration, |busy| {
             block(busy);
@@ -152,7 +161,8 @@ impl ManualClock {
     }
 
     fn target(&self, call: &'static str, duration: Duration) -> Result<Timestamp, Error> {
-        if inside() {
+        self.check_process()?;
+        if self.schedulers().iter().any(|scheduler| scheduler.is_inside()) {
             return Err(Error::InsideJob(call));
         }
         check_duration("duration", duration)?;
@@ -178,6 +188,10 @@ impl ManualClock {
             }
             return Ok(earliest);
         }
+    }
+
+    fn check_process(&self) -> Result<(), Error> {
+        if self.inner.made_in == Generation::current() { Ok(()) } else { Err(Error::Forked) }
     }
 
     fn move_to(&self, time: Timestamp) {
@@ -217,8 +231,10 @@ impl Clock for ManualClock {
         Pace::Manual
     }
 
-    fn drive(&self, scheduler: Weak<dyn Driven>) {
+    fn drive(&self, scheduler: Weak<dyn Driven>) -> Result<(), Error> {
+        self.check_process()?;
         self.inner.schedulers.lock().push(scheduler);
+        Ok(())
     }
 }
 

@@ -4,32 +4,49 @@
 use std::sync::Arc;
 
 use crate::clock::Timestamp;
-use crate::record::TaskRef;
 use crate::sync::Condvar;
 
 /// Guarded by the queue's lock.
 #[derive(Default)]
 pub(crate) struct Naps(Vec<Nap>);
 
-struct Nap {
-    task: TaskRef,
-    deadline: Timestamp,
-    bell: Arc<Condvar>,
+#[derive(Clone)]
+pub(crate) struct Nap {
+    /// The number of the task.
+    pub(crate) task: u64,
+    /// Whether the job itself sleeps, and not another thread that it gave its run to.
+    pub(crate) whole_run: bool,
+    pub(crate) deadline: Timestamp,
+    pub(crate) bell: Arc<Condvar>,
+}
+
+/// Who wants to sleep.
+pub(crate) struct Sleeper<'a> {
+    /// The number of its task.
+    pub(crate) task: u64,
+    /// As for a [`Nap`].
+    pub(crate) whole_run: bool,
+    pub(crate) is_stopping: &'a dyn Fn() -> bool,
 }
 
 impl Naps {
-    pub(crate) fn len(&self) -> usize {
-        self.0.len()
+    /// How many runs sleep.
+    pub(crate) fn runs(&self) -> usize {
+        self.0.iter().filter(|nap| nap.whole_run).count()
     }
 
-    pub(crate) fn begin(&mut self, task: &TaskRef, deadline: Timestamp, bell: &Arc<Condvar>) {
-        self.0.push(Nap { task: task.clone(), deadline, bell: Arc::clone(bell) });
+    pub(crate) fn begin(&mut self, nap: &Nap) {
+        self.0.push(nap.clone());
     }
 
-    /// Ends the nap of `task`, if it takes one; the caller rings the bell.
-    pub(crate) fn end(&mut self, task: &TaskRef) -> Option<Arc<Condvar>> {
-        let at = self.0.iter().position(|nap| TaskRef::ptr_eq(&nap.task, task))?;
-        Some(self.0.swap_remove(at).bell)
+    /// The sleeper itself takes its nap off the list, if nobody did.
+    pub(crate) fn end(&mut self, nap: &Nap) {
+        self.0.retain(|other| !Arc::ptr_eq(&other.bell, &nap.bell));
+    }
+
+    /// Ends the naps of a task; the caller rings the bells.
+    pub(crate) fn end_of(&mut self, task: u64) -> Vec<Arc<Condvar>> {
+        self.0.extract_if(.., |nap| nap.task == task).map(|nap| nap.bell).collect()
     }
 
     /// Ends the naps that are over; the caller rings the bells.

@@ -2,9 +2,13 @@
 //! out once, to one worker, not before it is due; the wake-up protocol of [`crate::idle`] holds at
 //! every unlock; under the lock nothing of a user is run, dropped or waited for.
 
+use std::sync::Arc;
+
 use crate::clock::{Alarm, Pace, Rest, Timestamp, Waker};
 use crate::error::Error;
 use crate::heap::Entry;
+use crate::job::contain;
+use crate::nap::{Nap, Sleeper};
 use crate::patience::Patience;
 use crate::record::TaskRef;
 use crate::room::{Owed, Phase, Room, Take};
@@ -111,21 +115,20 @@ impl TaskQueue {
         let mut room = self.lock();
         let cancelled = task.state.try_cancel();
         room.note_cancel(task, cancelled, told);
-        let bell = match cancelled {
-            CancelMove::Stopping => room.naps.end(task),
-            _ => None,
-        };
+        let mut bells = Vec::new();
+        if cancelled == CancelMove::Stopping {
+            task.pull_leash();
+            bells = room.naps.end_of(task.number);
+        }
         // A task less leaves the head covered; only a rebuild that began wants somebody.
         if room.is_rebuilding() {
             self.unlock(room, Timestamp::MIN);
         } else {
             let gone = room.waiting.take_gone();
             drop(room);
-            drop(gone);
+            discard(gone);
         }
-        if let Some(bell) = bell {
-            bell.notify_one();
-        }
+        bells.iter().for_each(|bell| bell.notify_one());
         cancelled
     }
 
@@ -177,7 +180,7 @@ impl TaskQueue {
         let summoned = if over { room.idle.summon_all() } else { Vec::new() };
         self.unlock(room, now);
         self.ring(&summoned);
-        drop(cancelled);
+        discard(cancelled);
     }
 
     /// The announcer's sleep: until a task is due whose DUE event was not sent. `false` when the
@@ -237,7 +240,7 @@ impl TaskQueue {
             if room.rebuild() {
                 let gone = (room.waiting.take_gone(), room.announced.take_gone());
                 drop(room); // between two pieces whoever waits for the lock gets it
-                drop(gone);
+                discard(gone);
                 continue;
             }
             room.settle(owed);
@@ -312,7 +315,7 @@ impl TaskQueue {
         let announcer = room.recall_announcer().then_some(self.bells.len() - 1);
         let gone = (room.waiting.take_gone(), room.announced.take_gone());
         drop(room);
-        drop(gone); // user code, perhaps: the `Drop` of a rule or of an error
+        discard(gone);
         for bell in summoned.into_iter().chain(announcer) {
             self.bells[bell].notify_one();
         }
@@ -370,9 +373,16 @@ impl TaskQueue {
         call(wakers);
     }
 
-    /// Sleeps for a run that waits on the clock, until `deadline` or until the run is told to stop.
-    pub(crate) fn nap(&self, task: &TaskRef, deadline: Timestamp, now: &dyn Fn() -> Timestamp) {
-        let bell = std::sync::Arc::new(Condvar::new());
+    /// Sleeps for a run that waits on the clock, until `deadline` or until it is told to stop.
+    pub(crate) fn nap(
+        &self,
+        sleeper: &Sleeper<'_>,
+        deadline: Timestamp,
+        now: &dyn Fn() -> Timestamp,
+    ) {
+        let bell = Arc::new(Condvar::new());
+        let Sleeper { task, whole_run, is_stopping } = *sleeper;
+        let nap = Nap { task, whole_run, deadline, bell };
         let mut patience = Patience::default();
         let mut moves = self.lock().moves;
         loop {
@@ -381,22 +391,27 @@ impl TaskQueue {
             if room.has_moved(&mut moves) {
                 continue;
             }
-            if task.state.is_stopping() || time >= deadline {
+            if is_stopping() || time >= deadline {
                 return;
             }
-            room.naps.begin(task, deadline, &bell);
+            room.naps.begin(&nap);
             let wakers = room.quiet_wakers(time);
             if !wakers.is_empty() {
-                room.naps.end(task);
+                room.naps.end(&nap);
                 drop(room);
                 call(wakers);
                 continue;
             }
             let alarm = patience.stretch(self.pace.alarm(time, deadline), time);
-            room = crate::slack::precisely(alarm, || bell.wait(room, alarm));
-            room.naps.end(task);
+            room = crate::slack::precisely(alarm, || nap.bell.wait(room, alarm));
+            room.naps.end(&nap);
         }
     }
+}
+
+/// Drops tombstones. What a task still holds of a user, an error say, goes with it, and may panic.
+fn discard<T>(gone: T) {
+    drop(contain(|| drop(gone)));
 }
 
 fn call(wakers: Vec<Waker>) {

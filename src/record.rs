@@ -13,6 +13,7 @@ use crate::clock::Timestamp;
 use crate::id::TaskId;
 use crate::info::{Facts, Ran, TaskInfo};
 use crate::job::{Job, JobError, Value};
+use crate::leash::Leash;
 use crate::plan::Plan;
 use crate::state::{StateCell, TaskState};
 use crate::sync::{AtomicI64, AtomicU8, Ordering, SmallMutex};
@@ -66,6 +67,8 @@ pub(crate) struct Full {
     pub(crate) ended: Option<Ended>,
     pub(crate) watchers: Watchers,
     pub(crate) watchers_made: u64,
+    /// That of the run that goes on, if somebody keeps it.
+    pub(crate) leash: Option<Arc<Leash>>,
 }
 
 /// What the describer of a task put on it.
@@ -214,6 +217,25 @@ impl Record {
         Some((work, number))
     }
 
+    /// The leash of the run that goes on, for who keeps the run. Whoever tells the run to stop moves
+    /// the state before it looks for the leash, under this lock: it finds one that was made before,
+    /// and one that is made later starts as told.
+    pub(crate) fn leash(&self) -> Arc<Leash> {
+        self.with(|full| {
+            let new = || Arc::new(Leash::new(self.state.is_stopping()));
+            Arc::clone(full.leash.get_or_insert_with(new))
+        })
+    }
+
+    /// Tells who keeps the run that it is to stop, after the state was moved.
+    pub(crate) fn pull_leash(&self) {
+        if let Body::Full(Some(full)) = &*self.body.lock()
+            && let Some(leash) = &full.leash
+        {
+            leash.pull();
+        }
+    }
+
     pub(crate) fn last_error(&self) -> Option<JobError> {
         match &*self.body.lock() {
             Body::Full(Some(full)) => full.error.clone(),
@@ -226,9 +248,7 @@ impl Record {
             if let Some(Ended::Done(value)) = &full.ended {
                 show(value);
             }
-            if let Some(error) = &full.error {
-                show(error);
-            }
+            full.show_error(show);
         }
     }
 
@@ -248,6 +268,7 @@ impl Record {
     pub(crate) fn check_in(&self, work: Work, ran: &Ran, missed: u64) -> Option<JobError> {
         self.with(|full| {
             full.work = Some(work);
+            full.leash = None;
             full.facts.missed += missed;
             full.note(ran)
         })
@@ -291,6 +312,11 @@ impl Record {
             return Over { ended, facts, watchers: Vec::new(), old_error: None };
         }
         let full = body.full();
+        if let Some(leash) = full.leash.take()
+            && stopped
+        {
+            leash.pull();
+        }
         let old_error = end.ran.and_then(|ran| full.note(ran));
         full.ended = Some(ended.clone());
         let watchers = mem::take(&mut full.watchers);
@@ -344,6 +370,16 @@ impl Full {
         ran.error().and_then(|error| self.error.replace(error.clone()))
     }
 
+    /// Shows the error if nobody else shares it: an event that is on its way, say.
+    fn show_error(&self, show: &mut dyn FnMut(&dyn Any)) {
+        if let Some(error) = &self.error {
+            let again = matches!(&self.ended, Some(Ended::Failed(other)) if other.is(error));
+            if error.sharers() == 1 + usize::from(again) {
+                show(error);
+            }
+        }
+    }
+
     fn visit(&self, show: &mut dyn FnMut(&dyn Any)) {
         if let Some(Work { job, plan }) = &self.work {
             show(&**job);
@@ -354,9 +390,7 @@ impl Full {
                 show(&**retry);
             }
         }
-        if let Some(error) = &self.error {
-            show(error);
-        }
+        self.show_error(show);
         if let Some(label) = &self.label {
             show(&**label);
         }

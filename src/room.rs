@@ -294,7 +294,7 @@ impl Room {
     }
 
     pub(crate) fn is_quiet(&mut self, now: Timestamp, despite_naps: bool) -> bool {
-        let asleep = if despite_naps { self.naps.len() } else { 0 };
+        let asleep = if despite_naps { self.naps.runs() } else { 0 };
         // While every worker's run sleeps, what is due cannot start before the clock moves.
         let all_asleep = asleep == self.workers;
         self.running == asleep

@@ -1,33 +1,62 @@
 //! What a job sees of its run. Invariant: it can be kept and asked after the run, and then still
 //! tells the truth.
 
-use std::cell::{Cell, RefCell};
+use std::cell::RefCell;
 use std::fmt;
-use std::sync::Weak;
+use std::sync::{Arc, Weak};
 use std::time::Duration;
 
 use crate::clock::Timestamp;
+use crate::error::Error;
 use crate::id::TaskId;
+use crate::inside::Identity;
 use crate::job::{Job, Outcome, run_contained};
+use crate::leash::Leash;
+use crate::nap::Sleeper;
 use crate::record::TaskRef;
 use crate::state::CancelOutcome;
 use crate::sync::Generation;
 
 /// One execution of a task, as its job sees it.
+///
+/// A clone can be kept, and asked from any thread: it goes on telling of this run, and keeps
+/// neither the task's result nor its error alive.
 #[derive(Clone)]
 pub struct Run {
-    pub(crate) task: TaskRef,
-    pub(crate) host: Weak<dyn Host>,
-    pub(crate) due: Timestamp,
-    pub(crate) now: Timestamp,
-    pub(crate) attempt: u64,
-    pub(crate) number: u64,
+    of: Of,
+    host: Weak<dyn Host>,
+    made_in: Generation,
+    due: Timestamp,
+    now: Timestamp,
+    attempt: u64,
+    number: u64,
+}
+
+/// The task that is run.
+enum Of {
+    /// As its worker has it, for as long as the run lasts.
+    Running(TaskRef),
+    /// As anybody else may keep it.
+    Kept { id: TaskId, number: u64, leash: Arc<Leash> },
+}
+
+impl Clone for Of {
+    fn clone(&self) -> Self {
+        match self {
+            Self::Running(task) => {
+                Self::Kept { id: task.id(), number: task.number, leash: task.leash() }
+            }
+            Self::Kept { id, number, leash } => {
+                Self::Kept { id: id.clone(), number: *number, leash: Arc::clone(leash) }
+            }
+        }
+    }
 }
 
 /// The scheduler, as its tasks see it.
 pub(crate) trait Host: Send + Sync {
     /// Sleeps until the run is told to stop, or until `duration` has passed on the clock.
-    fn sleep(&self, task: &TaskRef, duration: Duration);
+    fn sleep(&self, sleeper: &Sleeper<'_>, duration: Duration);
 
     /// The time on its clock.
     fn now(&self) -> Timestamp;
@@ -36,11 +65,29 @@ pub(crate) trait Host: Send + Sync {
     fn cancel(&self, task: &TaskRef) -> CancelOutcome;
 }
 
+/// Which scheduler it is, even if it is gone.
+pub(crate) fn identity(host: &Weak<dyn Host>) -> Identity {
+    Identity(host.as_ptr().addr())
+}
+
 impl Run {
+    pub(crate) fn new(
+        task: TaskRef,
+        host: Weak<dyn Host>,
+        made_in: Generation,
+        (due, now): (Timestamp, Timestamp),
+        (attempt, number): (u64, u64),
+    ) -> Self {
+        Self { of: Of::Running(task), host, made_in, due, now, attempt, number }
+    }
+
     /// The task's id.
     #[must_use]
     pub fn id(&self) -> TaskId {
-        self.task.id()
+        match &self.of {
+            Of::Running(task) => task.id(),
+            Of::Kept { id, .. } => id.clone(),
+        }
     }
 
     /// When this run was due.
@@ -67,20 +114,50 @@ impl Run {
         self.number
     }
 
-    /// Whether the task was cancelled, or its scheduler shut down, since the run started.
+    /// Whether the task was cancelled, or its scheduler shut down, while the run went on.
     #[must_use]
     pub fn stop_requested(&self) -> bool {
-        self.task.state.is_stopping()
+        match &self.of {
+            Of::Running(task) => task.state.is_stopping(),
+            Of::Kept { leash, .. } => leash.is_pulled(),
+        }
     }
 
     /// Sleeps for `duration` on the scheduler's clock, or until the run is told to stop. Returns
-    /// [`Run::stop_requested`].
+    /// [`Run::stop_requested`]. In a forked child, and without a scheduler, it returns at once.
     #[must_use]
     pub fn wait(&self, duration: Duration) -> bool {
-        if let Some(host) = self.host.upgrade() {
-            host.sleep(&self.task, duration);
+        if let Some(host) = self.host.upgrade()
+            && self.check_process().is_ok()
+        {
+            let is_stopping = &|| self.stop_requested();
+            let (task, whole_run) = (self.task_number(), self.is_current());
+            host.sleep(&Sleeper { task, whole_run, is_stopping }, duration);
         }
         self.stop_requested()
+    }
+
+    /// Whether this is the process in which the run goes on, and not a fork of it.
+    ///
+    /// # Errors
+    /// [`Error::Forked`].
+    pub fn check_process(&self) -> Result<(), Error> {
+        if self.made_in == Generation::current() { Ok(()) } else { Err(Error::Forked) }
+    }
+
+    fn task_number(&self) -> u64 {
+        match &self.of {
+            Of::Running(task) => task.number,
+            Of::Kept { number, .. } => *number,
+        }
+    }
+
+    /// Whether the calling thread is the one that is in the middle of this run.
+    fn is_current(&self) -> bool {
+        current(|run| {
+            let same = run.task_number() == self.task_number() && run.number == self.number;
+            same && Weak::ptr_eq(&run.host, &self.host)
+        })
     }
 }
 
@@ -99,59 +176,39 @@ impl fmt::Debug for Run {
 thread_local! {
     /// The run of the job that this thread is in.
     static CURRENT: RefCell<Option<Run>> = const { RefCell::new(None) };
-    /// How many listeners and callbacks this thread is in.
-    static TELLING: Cell<u32> = const { Cell::new(0) };
-    /// The process in which it went into them. A child that one of them forks is in none.
-    static ENTERED: Cell<Option<Generation>> = const { Cell::new(None) };
 }
 
-/// The run that the calling code is part of, if it is part of one.
+/// The run that the calling code is part of, if it is part of one. A child that a job forks is
+/// not.
 ///
 /// ```
 /// assert!(duetime::current_run().is_none());
 /// ```
 #[must_use]
 pub fn current_run() -> Option<Run> {
-    CURRENT.with_borrow(Clone::clone)
+    let here = |run: &&Run| run.check_process().is_ok();
+    CURRENT.try_with(|run| run.borrow().as_ref().filter(here).cloned()).ok().flatten()
+}
+
+/// Asks the run that this thread is in the middle of; `false` if there is none.
+fn current(question: impl FnOnce(&Run) -> bool) -> bool {
+    CURRENT.try_with(|run| run.borrow().as_ref().is_some_and(question)).unwrap_or(false)
 }
 
 /// Runs `job` as `run`; gives the task back.
 pub(crate) fn run_job(job: &mut dyn Job, run: Run) -> (Outcome, TaskRef) {
-    ENTERED.set(Some(Generation::current()));
     CURRENT.set(Some(run));
     let outcome = CURRENT.with_borrow(|run| match run {
         Some(run) => run_contained(job, run),
         None => unreachable!("set above, and taken only below"),
     });
     match CURRENT.take() {
-        Some(run) => (outcome, run.task),
-        None => unreachable!("set above"),
+        Some(Run { of: Of::Running(task), .. }) => (outcome, task),
+        _ => unreachable!("set above, and a run that is kept is another one"),
     }
-}
-
-/// Runs a listener or callback.
-pub(crate) fn tell<T>(code: impl FnOnce() -> T) -> T {
-    struct Leave;
-    impl Drop for Leave {
-        fn drop(&mut self) {
-            TELLING.set(TELLING.get() - 1);
-        }
-    }
-    ENTERED.set(Some(Generation::current()));
-    TELLING.set(TELLING.get() + 1);
-    let _leave = Leave;
-    code()
-}
-
-/// Whether this thread is inside a job, a listener or a callback, where waiting for the scheduler
-/// to be quiet would wait for itself.
-#[must_use]
-pub fn inside() -> bool {
-    ENTERED.get() == Some(Generation::current())
-        && (TELLING.get() > 0 || CURRENT.with_borrow(Option::is_some))
 }
 
 /// Whether the calling code is part of a run of `task`.
 pub(crate) fn inside_run_of(task: &TaskRef) -> bool {
-    CURRENT.with_borrow(|run| run.as_ref().is_some_and(|run| TaskRef::ptr_eq(&run.task, task)))
+    current(|run| matches!(&run.of, Of::Running(running) if TaskRef::ptr_eq(running, task)))
 }

@@ -13,7 +13,7 @@ use std::time::Duration;
 use crate::admission::{Admitted, admit, admit_all};
 use crate::builder::Builder;
 use crate::clock::{Timestamp, check_duration};
-use crate::closing::close;
+use crate::crew::Crew;
 use crate::error::Error;
 use crate::event::{EventKind, Listener, ListenerId};
 use crate::handle::TaskHandle;
@@ -27,7 +27,6 @@ use crate::shared::Shared;
 use crate::state::{CancelOutcome, TaskState};
 use crate::stats::Stats;
 use crate::task::Task;
-use crate::threads::Threads;
 
 /// Runs tasks when they are due, on a pool of worker threads.
 ///
@@ -46,21 +45,20 @@ pub struct Scheduler {
     owner: Arc<Owner>,
 }
 
-/// What only the owners hold: with the last of them the scheduler ends. The threads hold
-/// [`Shared`].
+/// What only the owners hold: with the last of them the scheduler ends.
 struct Owner {
-    shared: Arc<Shared>,
-    threads: Threads,
+    crew: Crew,
 }
 
 impl Drop for Owner {
     fn drop(&mut self) {
-        if self.shared.check_process().is_ok() {
-            close(&self.shared, false);
-            self.shared.listeners.clear(|now| self.shared.listen(now));
+        let shared = &self.crew.shared;
+        if self.crew.close(false).is_ok() {
+            shared.listeners.clear(|now| shared.listen(now));
         } else {
-            // In a forked child the locks may be held by threads that do not exist here.
-            std::mem::forget(Arc::clone(&self.shared));
+            // In a forked child the threads do not exist, nor do those that may hold the locks:
+            // nothing may be joined, detached or dropped.
+            std::mem::forget(self.crew.clone());
         }
     }
 }
@@ -78,16 +76,18 @@ impl Scheduler {
         Builder::default()
     }
 
-    pub(crate) fn own(shared: Arc<Shared>, threads: Threads) -> Self {
-        Self { owner: Arc::new(Owner { shared, threads }) }
+    pub(crate) fn own(crew: Crew) -> Self {
+        Self { owner: Arc::new(Owner { crew }) }
     }
 
-    pub(crate) fn threads(&self) -> &Threads {
-        &self.owner.threads
+    /// The scheduler's threads, for who has to wait for them and not for the scheduler.
+    #[must_use]
+    pub fn crew(&self) -> &Crew {
+        &self.owner.crew
     }
 
     pub(crate) fn shared(&self) -> &Arc<Shared> {
-        &self.owner.shared
+        &self.crew().shared
     }
 
     /// The scheduler's state, for a call that is refused in a forked child.
@@ -105,7 +105,7 @@ impl Scheduler {
     pub fn schedule(&self, task: Task) -> Result<TaskHandle, Error> {
         let shared = self.checked()?;
         task.check()?;
-        self.owner.threads.start(shared)?;
+        self.crew().threads.start(shared)?;
         let record = admit(shared, task)?;
         let handle = shared.handle(record.clone());
         shared.emit_next(EventKind::Scheduled, &record);
@@ -152,7 +152,7 @@ impl Scheduler {
     ) -> Result<Vec<TaskHandle>, Error> {
         let shared = self.checked()?;
         tasks.iter().try_for_each(Task::check)?;
-        self.owner.threads.start(shared)?;
+        self.crew().threads.start(shared)?;
         let Admitted { records, replaced, told } = admit_all(shared, tasks, replace)?;
         let handles: Vec<TaskHandle> =
             records.iter().map(|record| shared.handle(record.clone())).collect();
@@ -337,7 +337,7 @@ impl Scheduler {
         let shared = self.checked()?;
         // Where nobody but the mover moves the clock, the mover sends DUE.
         if kinds.contains(&EventKind::Due) && shared.queue.moves_by_itself() {
-            self.owner.threads.start_announcer(shared)?;
+            self.crew().threads.start_announcer(shared)?;
         }
         Ok(shared.listeners.add(Arc::new(listener), kinds, |now| shared.listen(now)))
     }

@@ -9,14 +9,16 @@ use crate::clock::{Driven, Rest, Timestamp, Waker};
 use crate::error::Error;
 use crate::event::{Event, EventKind, Listeners};
 use crate::handle::TaskHandle;
+use crate::inside::{Identity, Place, enter, is_inside};
 use crate::job::contain;
+use crate::nap::Sleeper;
 use crate::queue::TaskQueue;
 use crate::reading::Reading;
-use crate::record::{End, Ended, TaskRef, Work};
+use crate::record::{End, Ended, TaskRef};
 use crate::registry::Registry;
 use crate::room::Owed;
-use crate::run::{Host, tell};
-use crate::state::{CancelMove, CancelOutcome};
+use crate::run::Host;
+use crate::state::{CancelMove, CancelOutcome, TaskState};
 use crate::sync::{Generation, SmallMutex};
 
 pub(crate) struct Shared {
@@ -37,6 +39,15 @@ impl Shared {
 
     pub(crate) fn host(&self) -> Weak<dyn Host> {
         self.me.clone() // coerced
+    }
+
+    pub(crate) fn identity(&self) -> Identity {
+        Identity(self.me.as_ptr().addr())
+    }
+
+    /// Whether the scheduler cannot be idle, and cannot end, before the calling code returns.
+    pub(crate) fn is_inside(&self) -> bool {
+        is_inside(self.identity())
     }
 
     pub(crate) fn check_process(&self) -> Result<(), Error> {
@@ -93,10 +104,19 @@ impl Shared {
 
     /// Tells of a task's next run.
     pub(crate) fn emit_next(&self, kind: EventKind, task: &TaskRef) {
-        self.listeners.emit(kind, || {
+        self.emit(kind, task, || {
             let (run, attempt) = task.outlook();
             Event { run, attempt, ..self.event(kind, task) }
         });
+    }
+
+    /// Tells the listeners of `task`.
+    pub(crate) fn emit(&self, kind: EventKind, task: &TaskRef, event: impl FnOnce() -> Event) {
+        let place = match kind {
+            EventKind::Due => Place::announcing(self.identity()),
+            _ => Place::telling(self.identity(), task),
+        };
+        self.listeners.emit(kind, place, event);
     }
 
     /// An event without the fields that only some kinds have.
@@ -119,11 +139,11 @@ impl Shared {
     /// What remains to be done once a task that was not running is cancelled.
     pub(crate) fn complete_cancel(&self, task: &TaskRef) {
         let outlook = self.tells_of_cancels().then(|| task.outlook());
-        drop_contained(task.take_work());
+        self.drop_contained(task.take_work());
         let end = End { ran: None, as_it_ran: Ended::Cancelled, if_stopped: Ended::Cancelled };
         self.finish(task, &end, |_| {
             let (run, attempt) = outlook.unwrap_or((1, 1));
-            self.listeners.emit(EventKind::Cancelled, || Event {
+            self.emit(EventKind::Cancelled, task, || Event {
                 run,
                 attempt,
                 ..self.event(EventKind::Cancelled, task)
@@ -141,11 +161,17 @@ impl Shared {
         tell_listeners: impl FnOnce(&Ended),
     ) {
         let over = self.registry.lock().finish(task, end);
-        drop(over.old_error);
+        self.drop_contained(over.old_error);
         tell_listeners(&over.ended);
+        let place = Place::telling(self.identity(), task);
         for (_, watcher) in over.watchers {
-            drop(tell(|| contain(|| watcher.ended(task))));
+            drop(enter(place, || contain(|| watcher.ended(task))));
         }
+    }
+
+    /// Drops what a task held of a user: a `Drop` may panic, or call the scheduler.
+    pub(crate) fn drop_contained<T>(&self, of_user: T) {
+        drop(enter(Place::of(self.identity()), || contain(|| drop(of_user))));
     }
 
     pub(crate) fn cancel(&self, task: &TaskRef) -> CancelOutcome {
@@ -174,26 +200,26 @@ impl Shared {
     }
 
     /// Shows every user value that only the scheduler owns. `show` only looks: locks are held.
+    /// While anything runs the listeners are not shown, for a worker is going to call them.
     pub(crate) fn visit(&self, show: &mut dyn FnMut(&dyn Any)) {
-        for task in self.registry.lock().live() {
-            task.visit(show);
+        let registry = self.registry.lock();
+        // What runs is its worker's.
+        let waits = |task: &&TaskRef| task.state.get() == TaskState::Waiting;
+        registry.live().filter(waits).for_each(|task| task.visit(show));
+        drop(registry);
+        if self.queue.load().1 == 0 {
+            self.listeners.visit(show);
         }
-        self.listeners.visit(show);
         if let Some(clock) = self.clock.clock() {
             show(clock);
         }
     }
 }
 
-/// Drops a job and its rules, whose own `Drop` may panic.
-pub(crate) fn drop_contained(work: Option<Work>) {
-    drop(contain(|| drop(work)));
-}
-
 impl Host for Shared {
-    fn sleep(&self, task: &TaskRef, duration: Duration) {
+    fn sleep(&self, sleeper: &Sleeper<'_>, duration: Duration) {
         let deadline = self.clock.now() + duration;
-        self.queue.nap(task, deadline, &|| self.clock.now());
+        self.queue.nap(sleeper, deadline, &|| self.clock.now());
     }
 
     fn now(&self) -> Timestamp {
@@ -206,6 +232,10 @@ impl Host for Shared {
 }
 
 impl Driven for Shared {
+    fn is_inside(&self) -> bool {
+        Self::is_inside(self)
+    }
+
     fn quiet(&self) -> Option<Rest> {
         self.queue.quiet(self.clock.now())
     }

@@ -14,8 +14,9 @@ use crate::worker::{self, Surroundings};
 /// Python allows must not end the process on a worker. Only what is used takes memory.
 const STACK: usize = 8 << 20;
 
+/// Each of the workers keeps it too: as long as one runs, there is something to wait for.
 pub(crate) struct Threads {
-    surroundings: Arc<dyn Surroundings>,
+    surroundings: Box<dyn Surroundings>,
     /// Whether all workers run. Set once; Acquire and Release order it after their start.
     complete: AtomicBool,
     started: SmallMutex<Started>,
@@ -28,12 +29,12 @@ struct Started {
 }
 
 impl Threads {
-    pub(crate) fn new(surroundings: Arc<dyn Surroundings>) -> Self {
+    pub(crate) fn new(surroundings: Box<dyn Surroundings>) -> Self {
         Self { surroundings, complete: AtomicBool::new(false), started: SmallMutex::default() }
     }
 
     /// Starts the workers that do not run yet.
-    pub(crate) fn start(&self, shared: &Arc<Shared>) -> Result<(), Error> {
+    pub(crate) fn start(self: &Arc<Self>, shared: &Arc<Shared>) -> Result<(), Error> {
         if self.complete.load(Ordering::Acquire) {
             return Ok(());
         }
@@ -46,9 +47,13 @@ impl Threads {
         Ok(())
     }
 
-    fn spawn(&self, shared: &Arc<Shared>, worker: usize) -> Result<JoinHandle<()>, Error> {
+    fn spawn(
+        self: &Arc<Self>,
+        shared: &Arc<Shared>,
+        worker: usize,
+    ) -> Result<JoinHandle<()>, Error> {
         let name = format!("{}-{worker}", shared.name);
-        let (shared, surroundings) = (Arc::clone(shared), Arc::clone(&self.surroundings));
+        let (shared, threads) = (Arc::clone(shared), Arc::clone(self));
         // Counted before it starts: a shutdown in between must wait for it.
         if !shared.queue.enlist() {
             return Err(Error::SchedulerClosed);
@@ -57,7 +62,7 @@ impl Threads {
         Builder::new()
             .name(name)
             .stack_size(STACK)
-            .spawn(move || worker::live(&shared, worker, &*surroundings))
+            .spawn(move || worker::live(&shared, worker, &*threads.surroundings))
             .map_err(|cause| {
                 queue_owner.queue.delist();
                 Error::SpawnWorker(cause)

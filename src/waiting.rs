@@ -5,9 +5,9 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use crate::clock::deadline;
-use crate::closing::{Shutdown, close};
+use crate::closing::Shutdown;
+use crate::crew::WakerKey;
 use crate::error::Error;
-use crate::run::inside;
 use crate::scheduler::Scheduler;
 use crate::sync::Signal;
 
@@ -16,7 +16,7 @@ impl Scheduler {
     /// `false` if `timeout` came first.
     ///
     /// # Errors
-    /// [`Error::InsideJob`] from a job, listener or callback; [`Error::Forked`].
+    /// [`Error::InsideJob`] from a job, listener or callback of this scheduler; [`Error::Forked`].
     pub fn wait_idle(&self, timeout: Option<Duration>) -> Result<bool, Error> {
         let deadline = deadline(timeout);
         let signal = Arc::new(Signal::default());
@@ -40,30 +40,16 @@ impl Scheduler {
         waker: impl FnOnce() + Send + 'static,
     ) -> Result<Option<WakerKey>, Error> {
         let shared = self.checked()?;
-        if inside() {
+        if shared.is_inside() {
             return Err(Error::InsideJob("wait_idle"));
         }
         let key = shared.queue.when_quiet(shared.clock.now(), false, Box::new(waker));
         Ok(key.map(WakerKey))
     }
 
-    /// Has `waker` called once when the scheduler was shut down and its last job has ended;
-    /// `None` if that was before.
-    ///
-    /// # Errors
-    /// [`Error::Forked`].
-    pub fn when_ended(
-        &self,
-        waker: impl FnOnce() + Send + 'static,
-    ) -> Result<Option<WakerKey>, Error> {
-        Ok(self.checked()?.queue.when_exited(Box::new(waker)).map(WakerKey))
-    }
-
     /// Takes a waker back that was not called yet.
     pub fn forget_waker(&self, key: WakerKey) {
-        if let Ok(shared) = self.checked() {
-            shared.queue.forget_waker(key.0);
-        }
+        self.crew().forget_waker(key);
     }
 
     /// Shuts down and waits for the running jobs to end. See [`Scheduler::shutdown_with`].
@@ -75,48 +61,41 @@ impl Scheduler {
     }
 
     /// Refuses new tasks, tells running jobs to stop and cancels waiting tasks. Says whether all
-    /// jobs have ended. From a job, listener or callback it never waits. May be called again.
+    /// jobs have ended. From a job, listener or callback of its own it never waits. May be called
+    /// again.
     ///
     /// # Errors
     /// [`Error::Forked`].
     pub fn shutdown_with(&self, how: Shutdown) -> Result<bool, Error> {
         let deadline = deadline(how.timeout);
-        self.close(how.drain)?;
+        let crew = self.crew();
+        crew.close(how.drain)?;
         let signal = Arc::new(Signal::default());
         let waker = Arc::clone(&signal);
-        let Some(key) = self.when_ended(move || waker.give())? else {
-            self.join();
+        let Some(key) = crew.when_ended(move || waker.give())? else {
+            crew.join();
             return Ok(true);
         };
-        let ended = how.wait && !inside() && signal.wait(deadline);
+        let ended = how.wait && !self.is_inside() && signal.wait(deadline);
         if ended {
-            self.join();
+            crew.join();
         } else {
-            self.forget_waker(key);
+            crew.forget_waker(key);
         }
         Ok(ended)
     }
 
-    /// The part of a shutdown that does not wait.
-    ///
-    /// # Errors
-    /// [`Error::Forked`].
-    pub fn close(&self, drain: bool) -> Result<(), Error> {
-        close(self.checked()?, drain);
-        Ok(())
-    }
-
-    /// Waits for threads whose last job has ended, as [`Scheduler::when_ended`] told.
-    pub fn join(&self) {
-        if !inside() {
-            self.threads().join();
-        }
+    /// Whether the calling code is such that the scheduler cannot end, or be idle, before it
+    /// returns: a job, a listener or a callback, or the `Drop` of a value that a task held.
+    #[must_use]
+    pub fn is_inside(&self) -> bool {
+        self.shared().is_inside()
     }
 
     /// Whether it was shut down and its last job has ended.
     #[must_use]
     pub fn has_ended(&self) -> bool {
-        self.is_closed() && self.shared().queue.is_deserted()
+        self.crew().has_ended()
     }
 
     /// Whether it was shut down.
@@ -125,7 +104,3 @@ impl Scheduler {
         self.checked().is_ok_and(|shared| shared.registry.lock().is_closed())
     }
 }
-
-/// Names a waker for [`Scheduler::forget_waker`].
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct WakerKey(u64);

@@ -7,13 +7,13 @@ use crate::clock::{Timestamp, instant};
 use crate::event::{Event, EventKind};
 use crate::heap::Entry;
 use crate::info::Ran;
+use crate::inside::{Place, enter};
 use crate::job::{Outcome, describe};
 use crate::plan::Verdict;
 use crate::record::{End, Ended, TaskRef, Work};
 use crate::room::{Owed, Take};
 use crate::run::{Run, run_job};
-use crate::shared::{Shared, drop_contained};
-use crate::sync::Generation;
+use crate::shared::Shared;
 
 /// What a worker thread lives in: another runtime that must be entered once, and left while the
 /// thread sleeps. The Python package attaches its thread state here.
@@ -53,6 +53,10 @@ impl Pause for NoPause {
 
 /// The whole life of the thread of `worker`.
 pub(crate) fn live(shared: &Shared, worker: usize, surroundings: &dyn Surroundings) {
+    enter(Place::of(shared.identity()), || live_inside(shared, worker, surroundings));
+}
+
+fn live_inside(shared: &Shared, worker: usize, surroundings: &dyn Surroundings) {
     let mut owed = Owed::default();
     // The surroundings are entered when there is work, and not at all if there never is.
     shared.queue.sleep(worker, &mut owed, &|| shared.clock.now());
@@ -61,7 +65,10 @@ pub(crate) fn live(shared: &Shared, worker: usize, surroundings: &dyn Surroundin
     surroundings.live(&name, &mut |pause| {
         lived = true;
         work(shared, worker, &mut owed, pause, surroundings.turn());
-        shared.queue.exit(shared.clock.now(), &mut owed);
+        // In a child that a job forked nothing here is its own any more.
+        if shared.check_process().is_ok() {
+            shared.queue.exit(shared.clock.now(), &mut owed);
+        }
     });
     if !lived {
         // They let nobody in any more: the process ends.
@@ -82,7 +89,7 @@ fn work(shared: &Shared, worker: usize, owed: &mut Owed, pause: &dyn Pause, turn
         shared.announce_due(now);
         match shared.queue.try_take(now, owed) {
             Take::Task(entry) => {
-                // `None`: the job forked, and this is the child. Nothing here is its own any more.
+                // `None`: the job forked, and this is the child.
                 let started = now.max(entry.due); // in a drain `now` may be older
                 let Some(finished) = run(shared, entry, started) else { return };
                 now = finished;
@@ -123,11 +130,10 @@ fn run(shared: &Shared, entry: Entry<TaskRef>, now: Timestamp) -> Option<Timesta
     let attempt = work.plan.as_ref().map_or(1, |plan| plan.attempt());
     let mut story = Story { shared, task, due, started: now, number, attempt };
     story.emit(EventKind::Started, None, None);
-    let run = Run { task: story.task, host: shared.host(), due, now, attempt, number };
+    let (times, counts) = ((due, now), (attempt, number));
+    let run = Run::new(story.task, shared.host(), shared.made_in, times, counts);
     let (outcome, task) = run_job(&mut *work.job, run);
-    if shared.made_in != Generation::current() {
-        return None;
-    }
+    shared.check_process().ok()?;
     story.task = task;
     // A clock that went back must not make a run of negative length.
     let finished = shared.clock.now().max(now);
@@ -166,11 +172,11 @@ impl Story<'_> {
 
     /// Back into the queue. The listeners are told first: the next run's events come after.
     fn again(&self, work: Work, ran: &Ran, due: Timestamp, missed: u64) {
-        drop(self.task.check_in(work, ran, missed));
+        self.shared.drop_contained(self.task.check_in(work, ran, missed));
         self.shared.registry.lock().totals.add_run(ran, missed);
         self.emit_end(ran, Some(due));
         if missed > 0 {
-            self.shared.listeners.emit(EventKind::Missed, || Event {
+            self.shared.emit(EventKind::Missed, &self.task, || Event {
                 missed: Some(missed),
                 next_due: Some(due),
                 ..self.event(EventKind::Missed)
@@ -182,7 +188,7 @@ impl Story<'_> {
 
     /// Ends the task.
     fn finish(&self, work: Work, ran: &Ran, as_it_ran: Ended, if_stopped: Ended) {
-        drop_contained(Some(work));
+        self.shared.drop_contained(work);
         let end = End { ran: Some(ran), as_it_ran, if_stopped };
         self.shared.finish(&self.task, &end, |ended| {
             self.emit_end(ran, None);
@@ -200,7 +206,7 @@ impl Story<'_> {
 
     /// Tells of the start, of the end (with `ran`), or of the cancel.
     fn emit(&self, kind: EventKind, ran: Option<&Ran>, next_due: Option<Timestamp>) {
-        self.shared.listeners.emit(kind, || {
+        self.shared.emit(kind, &self.task, || {
             let told = kind != EventKind::Cancelled;
             Event {
                 lateness: told.then(|| self.started.since(self.due)),

@@ -10,31 +10,33 @@ use std::path::{Path, PathBuf};
 /// Which file of `src/` imports from which. A new arrow is added here, if it is meant to be; it
 /// must point down the picture in ARCHITECTURE.md. `lib` imports all and is imported by nobody.
 const ARROWS: &str = "
-waiting: clock closing error run scheduler sync
-scheduler: admission builder clock closing error event handle id info job record recurrence
-    registry shared state stats task threads
-builder: clock error event queue reading registry scheduler shared sync threads worker
+waiting: clock closing crew error scheduler sync
+scheduler: admission builder clock crew error event handle id info job record recurrence
+    registry shared state stats task
+builder: clock crew error event queue reading registry scheduler shared sync threads worker
 admission: error id record registry shared task
+crew: closing error shared threads
 closing: room shared state
 threads: error room shared sync worker
-worker: clock event heap info job plan record room run shared sync
-shared: clock error event handle job queue reading record registry room run state sync
-queue: clock error heap patience record room slack state sync
+worker: clock event heap info inside job plan record room run shared
+shared: clock error event handle inside job nap queue reading record registry room run state sync
+queue: clock error heap job nap patience record room slack state sync
 registry: error id info record stats
-event: clock id job run sync
-handle: clock error id info job record run state sync
+event: clock id inside job sync
+handle: clock error id info inside job record run state sync
 task: clock error id job plan record recurrence retry
 reading: clock job sync
-manual_clock: clock error run sync
+manual_clock: clock error sync
 room: clock heap idle nap record state wakers
 slack: clock
 heap: clock
 idle: clock
-nap: clock record sync
+nap: clock sync
 wakers: clock
 patience: clock
-run: clock id job record state sync
-record: clock id info job plan state sync
+run: clock error id inside job leash nap record state sync
+inside: record
+record: clock id info job leash plan state sync
 plan: clock error job recurrence retry
 info: clock id job state
 stats: info state
@@ -42,6 +44,7 @@ recurrence: clock error job
 retry: clock error job
 job: clock run
 state: sync
+leash: sync
 sync: clock
 clock: error
 error: id
@@ -242,7 +245,9 @@ fn exports() -> BTreeSet<String> {
             names.extend(exported.map(|name| name.trim().to_owned()));
         }
     }
-    assert!(names.contains("Scheduler") && names.contains("retry") && names.contains("is_inside"));
+    assert!(
+        names.contains("Scheduler") && names.contains("retry") && names.contains("current_run")
+    );
     names
 }
 
@@ -278,6 +283,16 @@ fn only_sync_names_parking_lot_and_atomics() {
     // needs none of what sync.rs is for, and sync.rs is not for export.
     let atomics = who_says("atomic").into_iter().filter(|path| !path.starts_with("python"));
     assert_eq!(atomics.collect::<Vec<_>>(), ["sync.rs"]);
+}
+
+/// What is looked up on demand is what a fork can catch half looked up.
+#[test]
+fn only_lookup_makes_python_objects_once() {
+    for word in ["PyOnceLock", "GILOnceCell", "intern!", "LazyLock"] {
+        let saying = who_says(word);
+        let elsewhere = saying.iter().filter(|path| *path != "python/lookup.rs");
+        assert_eq!(elsewhere.collect::<Vec<_>>(), [""; 0], "{word}");
+    }
 }
 
 #[test]

@@ -7,7 +7,7 @@ use std::sync::{Arc, Mutex};
 use common::{Held, Log, ON_PURPOSE, World, at, hush, listen, ms, secs, watchdog};
 use duetime::{
     Error, Event, EventKind, FixedRate, ListenerId, Missed, Run, Scheduler, Shutdown, Task,
-    TaskState, is_inside, retry,
+    TaskState, retry,
 };
 
 fn rate(millis: u64) -> FixedRate {
@@ -220,7 +220,7 @@ fn a_listener_may_call_any_method() {
         let log = called.clone();
         let listener = move |event: &Event| {
             let scheduler = scheduler.upgrade().unwrap();
-            assert!(is_inside());
+            assert!(scheduler.is_inside());
             let id = own.lock().unwrap().take().unwrap();
             assert!(scheduler.remove_listener(id).unwrap());
             assert!(scheduler.add_listener(|_: &Event| (), &EventKind::ALL).is_ok());

@@ -322,13 +322,15 @@ class ManualClock:
         """Move the time on, stopping at every due time up to the target.
 
         Returns when all that became due, and all that those runs scheduled up to the target, has
-        finished.
+        finished. Two threads may move one clock: each moves it by its own length, from where it
+        stood when its call began, and time never goes back.
 
         Args:
             seconds: How far.
 
         Raises:
-            RuntimeError: Called from a job or a listener.
+            RuntimeError: Called from a job or a listener of a scheduler on this clock.
+            ForkedError: The clock is the parent process's.
         """
 
     def jump(self, seconds: Seconds) -> None:
@@ -340,7 +342,8 @@ class ManualClock:
             seconds: How far.
 
         Raises:
-            RuntimeError: Called from a job or a listener.
+            RuntimeError: Called from a job or a listener of a scheduler on this clock.
+            ForkedError: The clock is the parent process's.
         """
 
 @final
@@ -576,14 +579,16 @@ class Task:
 class Scheduler:
     """The native part of `duetime.Scheduler`, which is the one to use."""
 
-    def __new__(
-        cls,
+    def __new__(cls, *args: object, **kwargs: object) -> Self: ...
+    def __init__(
+        self,
         workers: int = 4,
         *,
         clock: Clock | None = None,
         history: int = 10_000,
         name: str = "duetime",
-    ) -> Self: ...
+    ) -> None: ...
+    def _finalize(self) -> None: ...
     @property
     def workers(self) -> int:
         """The size of the pool."""

@@ -3,13 +3,18 @@
 
 use std::time::Duration;
 
-use pyo3::intern;
 use pyo3::prelude::*;
 
+use super::call::{call, call_method};
+use super::lookup::{Attribute, Lookup, Names};
 use crate::Waker;
 
 /// Python refuses longer timeouts (`threading.TIMEOUT_MAX` is 292 years or less).
 const LONGEST: Duration = Duration::from_secs(4_000_000);
+
+static NEW_LOCK: Attribute = Attribute::new("_thread", "allocate_lock");
+static NAMES: Names<2> = Names::new(["acquire", "release"]);
+pub(super) static LOOKUPS: &[&dyn Lookup] = &[&NEW_LOCK, &NAMES];
 
 /// Waits until the waker that `register` is given was called, or until `timeout`; says whether it
 /// came. `register` gives `None` where there is nothing to wait for, and otherwise a key, with which
@@ -20,38 +25,35 @@ pub(super) fn wait<K>(
     register: impl FnOnce(Waker) -> PyResult<Option<K>>,
     forget: impl FnOnce(K),
 ) -> PyResult<bool> {
-    let lock = new_lock(py)?;
-    let release = lock.clone().unbind();
+    let lock = call(NEW_LOCK.get(py).as_unbound(), py, None)?.unbind();
+    let [acquire_name, release_name] = NAMES.get(py);
+    call_method(&lock, py, acquire_name, ())?;
+    let release = lock.bind(py).getattr(release_name)?.unbind();
     let waker = Box::new(move || {
         Python::attach(|py| {
             // It fails only if nobody holds the lock, and then nobody waits.
-            drop(release.call_method0(py, intern!(py, "release")));
+            drop(call(&release, py, None));
             drop(release);
         });
     });
     let Some(key) = register(waker)? else { return Ok(true) };
-    let came = acquire(&lock, timeout);
+    // A signal that came before the lock sleeps would not end its sleep.
+    let came = py.check_signals().and_then(|()| acquire(&lock, py, timeout));
     if !matches!(came, Ok(true)) {
         forget(key);
     }
     came
 }
 
-fn new_lock(py: Python<'_>) -> PyResult<Bound<'_, PyAny>> {
-    let lock = py.import(intern!(py, "_thread"))?.call_method0(intern!(py, "allocate_lock"))?;
-    lock.call_method0(intern!(py, "acquire"))?;
-    Ok(lock)
-}
-
 /// Acquires in pieces where Python refuses the whole.
-fn acquire(lock: &Bound<'_, PyAny>, timeout: Option<Duration>) -> PyResult<bool> {
-    let acquire = intern!(lock.py(), "acquire");
+fn acquire(lock: &Py<PyAny>, py: Python<'_>, timeout: Option<Duration>) -> PyResult<bool> {
+    let [acquire, _] = NAMES.get(py);
     let Some(mut left) = timeout else {
-        return lock.call_method0(acquire)?.extract();
+        return call_method(lock, py, acquire, ())?.extract();
     };
     loop {
         let piece = left.min(LONGEST);
-        if lock.call_method1(acquire, (true, piece.as_secs_f64()))?.extract()? {
+        if call_method(lock, py, acquire, (true, piece.as_secs_f64()))?.extract()? {
             return Ok(true);
         }
         left -= piece;

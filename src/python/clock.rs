@@ -1,60 +1,44 @@
 //! Clocks from Python. Invariant: a Python clock's mistakes reach nobody but `sys.unraisablehook`;
 //! its last good reading stands in.
 
-use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicI64, Ordering};
+use std::sync::atomic::{AtomicI64, Ordering};
 
 use pyo3::prelude::*;
 
 use super::blocking;
+use super::call::call;
+use super::life::Life;
 use super::numbers::{Maybe, as_seconds, duration, timestamp};
 use crate::{Busy, Clock, Timestamp, Waker};
 
 /// Any zero-argument callable that gives seconds.
 pub(super) struct CallableClock {
     pub(super) callable: Py<PyAny>,
-    stopped: Arc<AtomicBool>,
+    life: Life,
     /// The last good reading. Relaxed: any recent one will do.
     last: AtomicI64,
 }
 
 impl CallableClock {
     /// Checks a clock by reading it once.
-    pub(super) fn new(callable: &Bound<'_, PyAny>) -> PyResult<Self> {
+    pub(super) fn new(callable: &Bound<'_, PyAny>, life: Life) -> PyResult<Self> {
         let first = timestamp("the clock's reading", &callable.call0()?)?;
         let last = AtomicI64::new(first.as_nanos());
-        let stopped = Arc::new(AtomicBool::new(false));
-        Ok(Self { callable: callable.clone().unbind(), stopped, last })
-    }
-
-    /// Stops the clock at its last reading.
-    pub(super) fn stopper(&self) -> Stopper {
-        Stopper(Arc::clone(&self.stopped))
-    }
-}
-
-/// Keeps a scheduler that goes from reading a clock that the garbage collector may have taken
-/// apart before it.
-pub(super) struct Stopper(Arc<AtomicBool>);
-
-impl Stopper {
-    pub(super) fn stop(&self) {
-        // Relaxed: it is read under the GIL that it is written under.
-        self.0.store(true, Ordering::Relaxed);
+        Ok(Self { callable: callable.clone().unbind(), life, last })
     }
 }
 
 impl Clock for CallableClock {
     fn now(&self) -> Timestamp {
         Python::attach(|py| {
-            if self.stopped.load(Ordering::Relaxed) {
+            if self.life.is_over() {
                 return Timestamp::from_nanos(self.last.load(Ordering::Relaxed));
             }
-            let callable = self.callable.bind(py);
-            let reading = callable.call0().and_then(|time| timestamp("the clock's reading", &time));
+            let reading = call(&self.callable, py, None)
+                .and_then(|time| timestamp("the clock's reading", &time));
             match reading {
                 Ok(now) => self.last.store(now.as_nanos(), Ordering::Relaxed),
-                Err(error) => error.write_unraisable(py, Some(callable)),
+                Err(error) => error.write_unraisable(py, Some(self.callable.bind(py))),
             }
             Timestamp::from_nanos(self.last.load(Ordering::Relaxed))
         })
@@ -105,13 +89,15 @@ impl ManualClock {
     /// Move the time on, stopping at every due time up to the target.
     ///
     /// Returns when all that became due, and all that those runs scheduled up to the target, has
-    /// finished.
+    /// finished. Two threads may move one clock: each moves it by its own length, from where it
+    /// stood when its call began, and time never goes back.
     ///
     /// Args:
     ///     seconds: How far.
     ///
     /// Raises:
-    ///     RuntimeError: Called from a job or a listener.
+    ///     RuntimeError: Called from a job or a listener of a scheduler on this clock.
+    ///     ForkedError: The clock is the parent process's.
     fn advance(&self, py: Python<'_>, seconds: &Bound<'_, PyAny>) -> PyResult<()> {
         let by = duration("seconds", seconds)?;
         self.inner.advance_with(by, |busy| block(py, busy))
@@ -125,7 +111,8 @@ impl ManualClock {
     ///     seconds: How far.
     ///
     /// Raises:
-    ///     RuntimeError: Called from a job or a listener.
+    ///     RuntimeError: Called from a job or a listener of a scheduler on this clock.
+    ///     ForkedError: The clock is the parent process's.
     fn jump(&self, py: Python<'_>, seconds: &Bound<'_, PyAny>) -> PyResult<()> {
         let by = duration("seconds", seconds)?;
         self.inner.jump_with(by, |busy| block(py, busy))
@@ -138,7 +125,7 @@ impl ManualClock {
 
 fn block(py: Python<'_>, busy: &Busy) -> PyResult<()> {
     if py.detach(|| busy.is_brief()) {
-        return Ok(());
+        return py.check_signals();
     }
     let register = |waker: Waker| Ok(busy.when_over(waker));
     blocking::wait(py, None, register, |key| busy.forget(key)).map(drop)

@@ -4,34 +4,9 @@ use std::fmt;
 
 use pyo3::exceptions::{PyRuntimeError, PyValueError};
 use pyo3::prelude::*;
-use pyo3::sync::PyOnceLock;
-use pyo3::types::PyType;
 
+use super::lookup::{Class, Lookup};
 use crate::{Error, JobError, Panicked, ReturnedFalse, TaskError};
-
-/// A class that Python defines, looked up once.
-pub(super) struct Class {
-    module: &'static str,
-    name: &'static str,
-    found: PyOnceLock<Py<PyType>>,
-}
-
-impl Class {
-    pub(super) const fn new(module: &'static str, name: &'static str) -> Self {
-        Self { module, name, found: PyOnceLock::new() }
-    }
-
-    pub(super) fn get<'py>(&'py self, py: Python<'py>) -> PyResult<&'py Bound<'py, PyType>> {
-        self.found.import(py, self.module, self.name)
-    }
-
-    fn error(&self, py: Python<'_>, message: String) -> PyErr {
-        match self.get(py) {
-            Ok(class) => PyErr::from_type(class.clone(), message),
-            Err(error) => error,
-        }
-    }
-}
 
 static DUPLICATE: Class = Class::new("duetime._errors", "DuplicateTaskError");
 static UNKNOWN: Class = Class::new("duetime._errors", "UnknownTaskError");
@@ -40,6 +15,8 @@ static FORKED: Class = Class::new("duetime._errors", "ForkedError");
 static RETURNED_FALSE: Class = Class::new("duetime._errors", "JobReturnedFalse");
 static CANCELLED: Class = Class::new("concurrent.futures", "CancelledError");
 static TIMEOUT: Class = Class::new("concurrent.futures", "TimeoutError");
+pub(super) static LOOKUPS: &[&dyn Lookup] =
+    &[&DUPLICATE, &UNKNOWN, &CLOSED, &FORKED, &RETURNED_FALSE, &CANCELLED, &TIMEOUT];
 
 impl From<Error> for PyErr {
     fn from(error: Error) -> Self {

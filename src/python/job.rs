@@ -1,14 +1,17 @@
 //! Python jobs. Invariant: a job owns its references and lets them go while attached.
 
-use pyo3::intern;
 use pyo3::prelude::*;
 use pyo3::types::{PyBool, PyTuple};
 
-use super::call::call;
+use super::call::{call, call_method};
 use super::context::Captured;
 use super::errors::Raised;
+use super::lookup::{Lookup, Names};
 use super::numbers::{as_seconds, wrong_type};
 use crate::{Job, Outcome, Run, Value};
+
+static RUN: Names<1> = Names::new(["run"]);
+pub(super) static LOOKUPS: &[&dyn Lookup] = &[&RUN];
 
 /// How a Python object is run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -75,7 +78,7 @@ impl Job for CallJob {
     fn run(&mut self, _: &Run) -> Outcome {
         Python::attach(|py| {
             let args = self.args.as_ref().map(|args| args.bind(py));
-            outcome(py, self.context.run(py, || call(self.object.bind(py), args)))
+            outcome(py, self.context.run(py, || call(&self.object, py, args)))
         })
     }
 }
@@ -89,13 +92,8 @@ pub(super) struct RunJob {
 impl Job for RunJob {
     fn run(&mut self, run: &Run) -> Outcome {
         Python::attach(|py| {
-            let now = PyTuple::new(py, [as_seconds(run.now())]);
-            outcome(
-                py,
-                self.context.run(py, || {
-                    call(&self.object.bind(py).getattr(intern!(py, "run"))?, Some(&now?))
-                }),
-            )
+            let ([name], now) = (RUN.get(py), (as_seconds(run.now()),));
+            outcome(py, self.context.run(py, || call_method(&self.object, py, name, now)))
         })
     }
 }

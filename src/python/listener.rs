@@ -5,20 +5,26 @@ use pyo3::prelude::*;
 use pyo3::types::PyTuple;
 
 use super::call::call;
+use super::life::Life;
 use super::records;
 use super::task::Task;
 use crate::{Event, Listener, TaskHandle, Watcher};
 
-pub(super) struct PyListener(pub(super) Py<PyAny>);
+pub(super) struct PyListener {
+    pub(super) function: Py<PyAny>,
+    pub(super) life: Life,
+}
 
 impl Listener for PyListener {
     fn on_event(&self, event: &Event) {
         Python::attach(|py| {
-            let listener = self.0.bind(py);
+            if self.life.is_over() {
+                return;
+            }
             let told = records::event(py, event)
-                .and_then(|event| call(listener, Some(&PyTuple::new(py, [event])?)));
+                .and_then(|event| call(&self.function, py, Some(&PyTuple::new(py, [event])?)));
             if let Err(error) = told {
-                error.write_unraisable(py, Some(listener));
+                error.write_unraisable(py, Some(self.function.bind(py)));
             }
         });
     }
@@ -40,10 +46,9 @@ impl Watcher for Callback {
     fn ended(self, _: &TaskHandle) {
         Python::attach(|py| {
             let Self { function, task } = self;
-            let function = function.into_bound(py);
-            let called = PyTuple::new(py, [task]).and_then(|task| call(&function, Some(&task)));
+            let called = PyTuple::new(py, [task]).and_then(|task| call(&function, py, Some(&task)));
             if let Err(error) = called {
-                error.write_unraisable(py, Some(&function));
+                error.write_unraisable(py, Some(function.bind(py)));
             }
         });
     }

@@ -7,11 +7,14 @@ mod blocking;
 mod call;
 mod clock;
 mod context;
+mod core;
 mod draft;
 mod errors;
 mod exit;
 mod job;
+mod life;
 mod listener;
+mod lookup;
 mod numbers;
 mod pickling;
 mod policies;
@@ -27,6 +30,16 @@ mod thread;
 
 use pyo3::exceptions::PyImportError;
 use pyo3::{ffi, prelude::*};
+
+/// All that the files of this folder look up.
+const LOOKUPS: &[&[&dyn lookup::Lookup]] = &[
+    blocking::LOOKUPS,
+    errors::LOOKUPS,
+    job::LOOKUPS,
+    records::LOOKUPS,
+    rules::LOOKUPS,
+    thread::LOOKUPS,
+];
 
 /// The core's threads attach to the main interpreter, so only there can they run jobs.
 fn refuse_subinterpreters() -> PyResult<()> {
@@ -65,6 +78,7 @@ mod _native {
     #[pymodule_init]
     fn init(module: &Bound<'_, PyModule>) -> PyResult<()> {
         super::refuse_subinterpreters()?;
+        super::lookup::fill(module.py(), super::LOOKUPS)?;
         module.add("RetryFixedDelay", module.py().get_type::<super::policies::RetryFixedDelay>())
     }
 }

@@ -14,6 +14,9 @@ use crate::{MAX_DURATION, TaskId, Timestamp};
 
 const BILLION: f64 = 1e9;
 
+/// 500 years in seconds: a timeout beyond it is none.
+const LONG: f64 = 500.0 * 365.25 * 86_400.0;
+
 /// `ValueError: {parameter} must be {bound}, not {value}`.
 pub(super) fn out_of_bounds(parameter: &str, value: &Bound<'_, PyAny>, bound: &str) -> PyErr {
     PyValueError::new_err(format!("{parameter} must be {bound}, not {}", shown(value)))
@@ -115,15 +118,23 @@ pub(super) fn period(parameter: &str, value: &Bound<'_, PyAny>) -> PyResult<Dura
     Ok(period)
 }
 
-/// A longest wait: none, or any finite number from 0. Beyond 500 years it is as good as none.
+/// A longest wait: none, or any number from 0 but infinity. Beyond 500 years it is as good as none.
 pub(super) fn timeout(value: Option<&Bound<'_, PyAny>>) -> PyResult<Option<Duration>> {
     let Some(value) = value.filter(|value| !value.is_none()) else {
         return Ok(None);
     };
-    if let Ok(float) = value.cast::<PyFloat>()
-        && float.value() > BILLION
-        && float.value().is_finite()
-    {
+    let is_long = match value.cast::<PyDelta>() {
+        Ok(delta) => delta.get_days() > 365 * 500,
+        // An int of any size; what is a number only by conversion is looked at below.
+        Err(_) if value.is_instance_of::<PyInt>() && !value.is_instance_of::<PyBool>() => {
+            value.gt(LONG)?
+        }
+        Err(_) => matches!(
+            seconds("timeout", value, "seconds or a timedelta")?,
+            Seconds::Float(float) if float > LONG && float.is_finite()
+        ),
+    };
+    if is_long {
         return Ok(None);
     }
     let most = Duration::from_nanos(u64::MAX);

@@ -2,12 +2,11 @@
 //! those that `duetime._records` declares.
 
 use pyo3::BoundObject;
-use pyo3::intern;
 use pyo3::prelude::*;
-use pyo3::sync::PyOnceLock;
-use pyo3::types::{PyDict, PyString};
+use pyo3::types::PyDict;
 
-use super::errors::{Class, exception};
+use super::errors::exception;
+use super::lookup::{Class, Lookup, Members, Names};
 use super::numbers::{as_seconds, wrong_type};
 use crate::{CancelOutcome, Event, EventKind, Missed, Stats, TaskId, TaskInfo, TaskState};
 
@@ -27,17 +26,20 @@ static TASK_INFO: Record<9> = Record::new(
     "TaskInfo",
     ["id", "state", "due", "runs", "failures", "missed", "error", "started", "finished"],
 );
+/// What making one takes.
+static MAKING: Names<2> = Names::new(["__new__", "__dict__"]);
+pub(super) static LOOKUPS: &[&dyn Lookup] =
+    &[&EVENT, &STATS, &TASK_INFO, &MAKING, &STATES, &KINDS, &OUTCOMES, &POLICIES];
 
 /// A frozen dataclass. Its own `__init__` takes ten times as long as filling the instance's dict.
 struct Record<const N: usize> {
     class: Class,
-    fields: [&'static str; N],
-    names: PyOnceLock<[Py<PyString>; N]>,
+    fields: Names<N>,
 }
 
 impl<const N: usize> Record<N> {
     const fn new(class: &'static str, fields: [&'static str; N]) -> Self {
-        Self { class: Class::new(RECORDS, class), fields, names: PyOnceLock::new() }
+        Self { class: Class::new(RECORDS, class), fields: Names::new(fields) }
     }
 
     /// An instance with these values, in the order of the fields.
@@ -46,59 +48,26 @@ impl<const N: usize> Record<N> {
         py: Python<'py>,
         values: [Bound<'py, PyAny>; N],
     ) -> PyResult<Bound<'py, PyAny>> {
-        let intern = |name: &str| PyString::intern(py, name).unbind();
-        let names = self.names.get_or_init(py, || self.fields.map(intern));
-        let class = self.class.get(py)?;
-        let record = class.call_method1(intern!(py, "__new__"), (class,))?;
-        let dict = record.getattr(intern!(py, "__dict__"))?.cast_into::<PyDict>()?;
-        for (name, value) in names.iter().zip(values) {
+        let class = self.class.get(py);
+        let [new, dict] = MAKING.get(py);
+        let record = class.call_method1(new, (class,))?;
+        let dict = record.getattr(dict)?.cast_into::<PyDict>()?;
+        for (name, value) in self.fields.get(py).iter().zip(values) {
             dict.set_item(name, value)?;
         }
         Ok(record)
     }
 }
 
-/// The members of an enum, looked up once.
-struct Members<const N: usize> {
-    class: &'static str,
-    names: [&'static str; N],
-    found: PyOnceLock<[Py<PyAny>; N]>,
-}
-
-impl<const N: usize> Members<N> {
-    const fn new(class: &'static str, names: [&'static str; N]) -> Self {
-        Self { class, names, found: PyOnceLock::new() }
-    }
-
-    fn get<'py>(&self, py: Python<'py>, member: usize) -> PyResult<Bound<'py, PyAny>> {
-        let found = self.found.get_or_try_init(py, || {
-            let class = py.import(RECORDS)?.getattr(self.class)?;
-            let members: Vec<Py<PyAny>> = self
-                .names
-                .iter()
-                .map(|&name| class.getattr(name).map(Bound::unbind))
-                .collect::<PyResult<_>>()?;
-            Ok::<_, PyErr>(
-                <[Py<PyAny>; N]>::try_from(members)
-                    .unwrap_or_else(|_| unreachable!("as many members as names")),
-            )
-        })?;
-        Ok(found[member].bind(py).clone())
-    }
-
-    /// Which member `value` is.
-    fn find(&self, value: &Bound<'_, PyAny>) -> PyResult<Option<usize>> {
-        for member in 0..N {
-            if self.get(value.py(), member)?.is(value) {
-                return Ok(Some(member));
-            }
-        }
-        Ok(None)
+impl<const N: usize> Lookup for Record<N> {
+    fn fill(&self, py: Python<'_>) -> PyResult<()> {
+        self.class.fill(py)?;
+        self.fields.fill(py)
     }
 }
 
 static STATES: Members<5> =
-    Members::new("TaskState", ["WAITING", "RUNNING", "DONE", "FAILED", "CANCELLED"]);
+    Members::new(RECORDS, "TaskState", ["WAITING", "RUNNING", "DONE", "FAILED", "CANCELLED"]);
 const STATE_ORDER: [TaskState; 5] = [
     TaskState::Waiting,
     TaskState::Running,
@@ -108,12 +77,13 @@ const STATE_ORDER: [TaskState; 5] = [
 ];
 
 static KINDS: Members<7> = Members::new(
+    RECORDS,
     "EventKind",
     ["SCHEDULED", "DUE", "STARTED", "COMPLETED", "FAILED", "CANCELLED", "MISSED"],
 );
 
 static OUTCOMES: Members<4> =
-    Members::new("CancelOutcome", ["CANCELLED", "STOPPING", "FINISHED", "UNKNOWN"]);
+    Members::new(RECORDS, "CancelOutcome", ["CANCELLED", "STOPPING", "FINISHED", "UNKNOWN"]);
 const OUTCOME_ORDER: [CancelOutcome; 4] = [
     CancelOutcome::Cancelled,
     CancelOutcome::Stopping,
@@ -121,32 +91,32 @@ const OUTCOME_ORDER: [CancelOutcome; 4] = [
     CancelOutcome::Unknown,
 ];
 
-static POLICIES: Members<2> = Members::new("Missed", ["SKIP", "CATCH_UP"]);
+static POLICIES: Members<2> = Members::new(RECORDS, "Missed", ["SKIP", "CATCH_UP"]);
 const POLICY_ORDER: [Missed; 2] = [Missed::Skip, Missed::CatchUp];
 
 fn place<T: PartialEq>(order: &[T], value: &T) -> usize {
     order.iter().position(|other| other == value).unwrap_or(0)
 }
 
-pub(super) fn state(py: Python<'_>, state: TaskState) -> PyResult<Bound<'_, PyAny>> {
+pub(super) fn state(py: Python<'_>, state: TaskState) -> Bound<'_, PyAny> {
     STATES.get(py, place(&STATE_ORDER, &state))
 }
 
 pub(super) fn state_from(value: &Bound<'_, PyAny>) -> PyResult<TaskState> {
-    let found = STATES.find(value)?;
+    let found = STATES.find(value);
     found.map(|at| STATE_ORDER[at]).ok_or_else(|| wrong_type("state", value, "a TaskState"))
 }
 
-pub(super) fn cancel_outcome(py: Python<'_>, outcome: CancelOutcome) -> PyResult<Bound<'_, PyAny>> {
+pub(super) fn cancel_outcome(py: Python<'_>, outcome: CancelOutcome) -> Bound<'_, PyAny> {
     OUTCOMES.get(py, place(&OUTCOME_ORDER, &outcome))
 }
 
-pub(super) fn missed(py: Python<'_>, missed: Missed) -> PyResult<Bound<'_, PyAny>> {
+pub(super) fn missed(py: Python<'_>, missed: Missed) -> Bound<'_, PyAny> {
     POLICIES.get(py, place(&POLICY_ORDER, &missed))
 }
 
 pub(super) fn missed_from(value: &Bound<'_, PyAny>) -> PyResult<Missed> {
-    let found = POLICIES.find(value)?;
+    let found = POLICIES.find(value);
     found.map(|at| POLICY_ORDER[at]).ok_or_else(|| wrong_type("missed", value, "a Missed"))
 }
 
@@ -156,10 +126,10 @@ pub(super) fn kinds_from(kinds: Option<&Bound<'_, PyAny>>) -> PyResult<Vec<Event
         return Ok(EventKind::ALL.to_vec());
     };
     let one = |kind: &Bound<'_, PyAny>| {
-        let found = KINDS.find(kind)?;
+        let found = KINDS.find(kind);
         found.map(|at| EventKind::ALL[at]).ok_or_else(|| wrong_type("kinds", kind, "EventKinds"))
     };
-    if KINDS.find(kinds)?.is_some() {
+    if KINDS.find(kinds).is_some() {
         return Ok(vec![one(kinds)?]);
     }
     let several = kinds.try_iter().map_err(|_| wrong_type("kinds", kinds, "EventKinds"))?;
@@ -186,7 +156,7 @@ pub(super) fn event<'py>(py: Python<'py>, event: &Event) -> PyResult<Bound<'py, 
     EVENT.make(
         py,
         [
-            KINDS.get(py, kind)?,
+            KINDS.get(py, kind),
             id(py, &event.task_id)?,
             object(py, as_seconds(event.time))?,
             object(py, as_seconds(event.due))?,
@@ -206,7 +176,7 @@ pub(super) fn task_info<'py>(py: Python<'py>, info: &TaskInfo) -> PyResult<Bound
         py,
         [
             id(py, &info.id)?,
-            state(py, info.state)?,
+            state(py, info.state),
             object(py, as_seconds(info.due))?,
             object(py, info.runs)?,
             object(py, info.failures)?,

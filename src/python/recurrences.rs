@@ -101,7 +101,7 @@ impl FixedRate {
 
     /// What is done about missed slots.
     #[getter]
-    fn missed<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
+    fn missed<'py>(&self, py: Python<'py>) -> Bound<'py, PyAny> {
         records::missed(py, self.missed)
     }
 
@@ -121,7 +121,7 @@ impl FixedRate {
 
     fn __reduce__<'py>(slf: &Bound<'py, Self>) -> PyResult<Reduced<'py>> {
         let this = slf.get();
-        reduce(slf.as_any(), (this.period(), this.missed(slf.py())?))
+        reduce(slf.as_any(), (this.period(), this.missed(slf.py())))
     }
 
     fn __repr__(&self) -> String {

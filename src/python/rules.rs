@@ -7,11 +7,16 @@ use std::time::Duration;
 use pyo3::prelude::*;
 use pyo3::types::{PyType, PyWeakrefReference};
 
+use super::call::call_method;
 use super::errors::{Raised, exception};
+use super::lookup::{Lookup, Names};
 use super::numbers::{as_seconds, duration, integer, timestamp, wrong_type};
 use super::policies::{ExponentialBackoff, Never, RetryFixedDelay};
 use super::recurrences::{FixedDelay, FixedRate, OneTime};
 use crate::{JobError, Next, Recurrence, RetryPolicy, Timestamp, retry};
+
+static NAMES: Names<2> = Names::new(["next_due", "delay_after_failure"]);
+pub(super) static LOOKUPS: &[&dyn Lookup] = &[&NAMES];
 
 /// A recurrence as the core gets it.
 pub(super) enum Rule {
@@ -60,7 +65,7 @@ impl Recurrence for Rule {
             Self::Delay(delay) => delay.next_due(due, finished),
             Self::Custom(object) => Python::attach(|py| {
                 let asked = (as_seconds(due), as_seconds(finished));
-                let next = object.bind(py).call_method1("next_due", asked);
+                let next = call_method(object, py, &NAMES.get(py)[0], asked);
                 let next = next.and_then(|next| {
                     if next.is_none() {
                         Ok(None)
@@ -120,7 +125,7 @@ impl RetryPolicy for Policy {
             Self::Fixed(fixed) => fixed.delay_after_failure(failures),
             Self::Backoff(backoff) => backoff.delay_after_failure(failures),
             Self::Custom(object) => Python::attach(|py| {
-                let delay = object.bind(py).call_method1("delay_after_failure", (failures,));
+                let delay = call_method(object, py, &NAMES.get(py)[1], (failures,));
                 let delay = delay.and_then(|delay| {
                     if delay.is_none() {
                         Ok(None)

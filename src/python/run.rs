@@ -90,6 +90,7 @@ impl Run {
     ///     result is a failure.
     fn wait(&self, py: Python<'_>, seconds: &Bound<'_, PyAny>) -> PyResult<bool> {
         let duration = duration("seconds", seconds)?;
+        self.inner.check_process()?;
         Ok(py.detach(|| self.inner.wait(duration)))
     }
 

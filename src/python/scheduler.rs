@@ -1,102 +1,79 @@
 //! The scheduler in Python, a thin wrapper. Invariant: what is refused has changed nothing, and
 //! says so in the caller's frame.
 
-use std::sync::{Mutex, PoisonError};
-use std::time::Duration;
+use std::sync::OnceLock;
 
+use pyo3::exceptions::PyRuntimeError;
 use pyo3::gc::{PyTraverseError, PyVisit};
 use pyo3::prelude::*;
 use pyo3::types::{PyDateTime, PyDict, PyTuple};
 
-use super::clock::{CallableClock, ManualClock, Stopper};
+use super::core::{Core, Settings};
 use super::draft::Draft;
-use super::listener::PyListener;
-use super::numbers::{Maybe, When, as_seconds, duration, integer, task_id, timeout, wrong_type};
+use super::exit::wait_ended;
+use super::numbers::{Maybe, When, as_seconds, duration, task_id, timeout, wrong_type};
 use super::rules::{first_due, rule_or_period};
 use super::task::Task;
-use super::thread::PythonThread;
-use super::{blocking, exit, records, seen};
-use crate::{ListenerId, Waker};
+use super::{blocking, records};
+use crate::Waker;
 
 /// The native part of `duetime.Scheduler`, which is the one to use.
 #[pyclass(frozen, subclass, weakref, module = "duetime._native")]
 pub(super) struct Scheduler {
-    stopper: Option<Stopper>,
-    inner: crate::Scheduler,
-    clock: Option<Py<PyAny>>,
-    /// Which function is which listener. Locked for a moment, never while Python runs.
-    listeners: Mutex<Vec<(Py<PyAny>, ListenerId)>>,
+    /// Set by `__init__`, which a subclass may call with other arguments than its own.
+    core: OnceLock<Core>,
 }
 
 #[pymethods]
 impl Scheduler {
     #[new]
     #[pyo3(
-        signature = (
-            workers=Maybe::LeftOut, *, clock=None, history=Maybe::LeftOut, name=Maybe::LeftOut
-        ),
+        signature = (*args, **kwargs),
         text_signature = "(workers=4, *, clock=None, history=10000, name='duetime')"
     )]
-    fn new(
+    fn new(args: &Bound<'_, PyTuple>, kwargs: Option<&Bound<'_, PyDict>>) -> Self {
+        let _ = (args, kwargs); // they are for __init__
+        Self { core: OnceLock::new() }
+    }
+
+    #[pyo3(
+        signature = (
+            workers=Maybe::LeftOut, *, clock=None, history=Maybe::LeftOut, name=Maybe::LeftOut
+        )
+    )]
+    fn __init__(
+        &self,
         workers: Maybe<'_>,
         clock: Option<&Bound<'_, PyAny>>,
         history: Maybe<'_>,
         name: Maybe<'_>,
-    ) -> PyResult<Self> {
-        let bound = "between 1 and 1024";
-        let workers = workers.read(4, |workers| integer("workers", workers, 1, bound))?;
-        let history =
-            history.read(10_000, |history| integer("history", history, 0, "at least 0"))?;
-        let name = name.read("duetime".into(), |name| {
-            name.extract::<String>().map_err(|_| wrong_type("name", name, "a str"))
-        })?;
-        let mut builder = crate::Scheduler::builder()
-            .workers(workers)
-            .history(history)
-            .name(name)
-            .surroundings(PythonThread);
-        let mut stopper = None;
-        if let Some(clock) = clock {
-            builder = if let Ok(manual) = clock.cast::<ManualClock>() {
-                builder.clock(manual.get().inner.clone())
-            } else if clock.is_callable() {
-                let clock = CallableClock::new(clock)?;
-                stopper = Some(clock.stopper());
-                builder.clock(clock)
-            } else {
-                let expected = "a ManualClock or a callable that gives seconds";
-                return Err(wrong_type("clock", clock, expected));
-            };
-        }
-        let inner = builder.build()?;
-        exit::remember(&inner);
-        let clock = clock.map(|clock| clock.clone().unbind());
-        Ok(Self { stopper, inner, clock, listeners: Mutex::default() })
+    ) -> PyResult<()> {
+        let core = Core::new(Settings { workers, clock, history, name })?;
+        self.core.set(core).map_err(|_| PyRuntimeError::new_err("__init__ was called before"))
     }
 
     /// The size of the pool.
     #[getter]
-    fn workers(&self) -> usize {
-        self.inner.workers()
+    fn workers(&self) -> PyResult<usize> {
+        Ok(self.inner()?.workers())
     }
 
     /// What the threads are called, before their number.
     #[getter]
-    fn name(&self) -> &str {
-        self.inner.name()
+    fn name(&self) -> PyResult<&str> {
+        Ok(self.inner()?.name())
     }
 
     /// The clock that the scheduler was made with; `None` for the monotonic clock.
     #[getter]
-    fn clock(&self, py: Python<'_>) -> Option<Py<PyAny>> {
-        self.clock.as_ref().map(|clock| clock.clone_ref(py))
+    fn clock(&self, py: Python<'_>) -> PyResult<Option<Py<PyAny>>> {
+        Ok(self.core()?.clock.as_ref().map(|clock| clock.clone_ref(py)))
     }
 
     /// Whether the scheduler is shut down, or shutting down.
     #[getter]
     fn closed(&self) -> PyResult<bool> {
-        self.inner.check_process()?;
-        Ok(self.inner.is_closed())
+        Ok(self.checked()?.is_closed())
     }
 
     /// Take on a task.
@@ -195,7 +172,7 @@ impl Scheduler {
         args: &Bound<'_, PyTuple>,
         options: Option<&Bound<'_, PyDict>>,
     ) -> PyResult<Bound<'py, Task>> {
-        let due = When::Clock(self.inner.now() + duration("delay", delay)?);
+        let due = When::Clock(self.inner()?.now() + duration("delay", delay)?);
         self.start(py, Draft::once(due, job, args)?, options)
     }
 
@@ -250,7 +227,7 @@ impl Scheduler {
         options: Option<&Bound<'_, PyDict>>,
     ) -> PyResult<Bound<'py, Task>> {
         let (rule, label) = rule_or_period(rule)?;
-        let now = self.inner.now();
+        let now = self.inner()?.now();
         let due = match (first, &rule) {
             (Some(first), _) if first.is_instance_of::<PyDateTime>() => When::new("first", first)?,
             (Some(first), _) => When::Clock(now + duration("first", first)?),
@@ -281,19 +258,19 @@ impl Scheduler {
     ///     it never runs
     #[pyo3(signature = (task, /))]
     fn cancel<'py>(&self, task: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
-        self.inner.check_process()?;
+        let inner = self.checked()?;
         let outcome = match task.cast::<Task>() {
             Ok(task) if !task.get().is_scheduled() => crate::CancelOutcome::Unknown,
             Ok(task) => task.get().handle()?.cancel()?,
-            Err(_) => self.inner.cancel(task_id(task)?)?,
+            Err(_) => inner.cancel(task_id(task)?)?,
         };
-        records::cancel_outcome(task.py(), outcome)
+        Ok(records::cancel_outcome(task.py(), outcome))
     }
 
     /// Give the live task of that id; `None` if there is none, or it has ended.
     #[pyo3(signature = (id, /))]
     fn get<'py>(&self, id: &Bound<'py, PyAny>) -> PyResult<Option<Bound<'py, Task>>> {
-        self.inner.get(task_id(id)?)?.map(|handle| Task::found(id.py(), handle)).transpose()
+        self.inner()?.get(task_id(id)?)?.map(|handle| Task::found(id.py(), handle)).transpose()
     }
 
     /// Give the record of a task that lives or is remembered.
@@ -302,7 +279,7 @@ impl Scheduler {
     ///     UnknownTaskError: The scheduler does not know the id.
     #[pyo3(signature = (id, /))]
     fn info<'py>(&self, id: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
-        records::task_info(id.py(), &self.inner.info(task_id(id)?)?)
+        records::task_info(id.py(), &self.inner()?.info(task_id(id)?)?)
     }
 
     /// Forget a finished task: its id is free again.
@@ -312,7 +289,7 @@ impl Scheduler {
     ///     ValueError: The task has not ended; cancel it first.
     #[pyo3(signature = (id, /))]
     fn forget(&self, id: &Bound<'_, PyAny>) -> PyResult<()> {
-        Ok(self.inner.forget(task_id(id)?)?)
+        Ok(self.inner()?.forget(task_id(id)?)?)
     }
 
     /// Give the records of all tasks that live or are remembered.
@@ -326,23 +303,22 @@ impl Scheduler {
         state: Option<&Bound<'py, PyAny>>,
     ) -> PyResult<Vec<Bound<'py, PyAny>>> {
         let state = state.map(records::state_from).transpose()?;
-        self.inner.tasks(state)?.iter().map(|info| records::task_info(py, info)).collect()
+        self.inner()?.tasks(state)?.iter().map(|info| records::task_info(py, info)).collect()
     }
 
     /// Give the time of the scheduler's clock, in seconds.
     fn now(&self) -> PyResult<f64> {
-        self.inner.check_process()?;
-        Ok(as_seconds(self.inner.now()))
+        Ok(as_seconds(self.checked()?.now()))
     }
 
     /// Give the due time of the earliest waiting task; `None` if none waits.
     fn next_due(&self) -> PyResult<Option<f64>> {
-        Ok(self.inner.next_due()?.map(as_seconds))
+        Ok(self.inner()?.next_due()?.map(as_seconds))
     }
 
     /// Look at the clock again: to be called after a clock of your own was moved.
     fn wake(&self) -> PyResult<()> {
-        Ok(self.inner.wake()?)
+        Ok(self.inner()?.wake()?)
     }
 
     /// Wait until nothing is running and nothing is due.
@@ -359,13 +335,14 @@ impl Scheduler {
     #[pyo3(signature = (timeout=None))]
     fn wait_idle(&self, py: Python<'_>, timeout: Option<&Bound<'_, PyAny>>) -> PyResult<bool> {
         let timeout = self::timeout(timeout)?;
-        let register = |waker: Waker| Ok(self.inner.when_idle(waker)?);
-        blocking::wait(py, timeout, register, |key| self.inner.forget_waker(key))
+        let inner = self.inner()?;
+        let register = |waker: Waker| Ok(inner.when_idle(waker)?);
+        blocking::wait(py, timeout, register, |key| inner.forget_waker(key))
     }
 
     /// Give the numbers of this moment.
     fn stats<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
-        records::stats(py, &self.inner.stats()?)
+        records::stats(py, &self.inner()?.stats()?)
     }
 
     /// Have a function called with each event.
@@ -382,36 +359,20 @@ impl Scheduler {
         r#fn: &Bound<'_, PyAny>,
         kinds: Option<&Bound<'_, PyAny>>,
     ) -> PyResult<()> {
-        self.inner.check_process()?;
+        let core = self.core()?;
+        core.inner.check_process()?;
         if !r#fn.is_callable() {
             return Err(wrong_type("fn", r#fn, "callable"));
         }
-        let kinds = records::kinds_from(kinds)?;
-        let function = r#fn.clone().unbind();
-        let id = self.inner.add_listener(PyListener(function.clone_ref(r#fn.py())), &kinds)?;
-        self.listeners().push((function, id));
-        Ok(())
+        core.add_listener(r#fn, &records::kinds_from(kinds)?)
     }
 
     /// Stop calling a function; no harm if it is not a listener.
     #[pyo3(signature = (r#fn, /))]
     fn remove_listener(&self, r#fn: &Bound<'_, PyAny>) -> PyResult<()> {
-        self.inner.check_process()?;
-        let py = r#fn.py();
-        let copy: Vec<(Py<PyAny>, ListenerId)> =
-            self.listeners().iter().map(|(other, id)| (other.clone_ref(py), *id)).collect();
-        for (other, id) in copy {
-            // Equal, not identical: a bound method is a new object each time. `==` is user code.
-            if other.bind(py).is(r#fn) || other.bind(py).eq(r#fn)? {
-                self.inner.remove_listener(id)?;
-                let mut listeners = self.listeners();
-                let at = listeners.iter().position(|(_, made)| *made == id);
-                let removed = at.map(|at| listeners.remove(at));
-                drop(listeners);
-                drop(removed);
-            }
-        }
-        Ok(())
+        let core = self.core()?;
+        core.inner.check_process()?;
+        core.remove_listener(r#fn)
     }
 
     /// Refuse new tasks, tell running jobs to stop; see `duetime.Scheduler.shutdown`.
@@ -424,15 +385,16 @@ impl Scheduler {
         timeout: Option<&Bound<'_, PyAny>>,
     ) -> PyResult<bool> {
         let timeout = self::timeout(timeout)?;
-        self.inner.close(drain)?;
-        if !wait || crate::is_inside() {
-            return Ok(self.inner.has_ended());
+        let inner = self.inner()?;
+        inner.crew().close(drain)?;
+        if !wait || inner.is_inside() {
+            return Ok(inner.has_ended());
         }
-        wait_ended(py, &self.inner, timeout)
+        wait_ended(py, inner.crew(), timeout)
     }
 
     fn __enter__(slf: Bound<'_, Self>) -> PyResult<Bound<'_, Self>> {
-        slf.get().inner.check_process()?;
+        slf.get().checked()?;
         Ok(slf)
     }
 
@@ -449,57 +411,59 @@ impl Scheduler {
     }
 
     fn __repr__(&self) -> String {
-        let Ok(stats) = self.inner.stats() else {
+        let Ok(inner) = self.inner() else {
+            return "<Scheduler that was not initialized>".into();
+        };
+        let Ok(stats) = inner.stats() else {
             return "<Scheduler of the parent process>".into();
         };
-        let open = if self.inner.is_closed() { "closed" } else { "open" };
-        let (name, workers) = (self.inner.name(), stats.workers);
+        let open = if inner.is_closed() { "closed" } else { "open" };
+        let (name, workers) = (inner.name(), stats.workers);
         let (waiting, running) = (stats.waiting, stats.running);
         format!(
             "<Scheduler '{name}' {open}, {workers} workers, {waiting} waiting, {running} running>"
         )
     }
 
-    fn __traverse__(&self, visit: PyVisit<'_>) -> Result<(), PyTraverseError> {
-        let mut result = Ok(());
-        self.inner.visit(&mut |value| {
-            if result.is_ok() {
-                result = seen::visit(value, visit);
-            }
-        });
-        result?;
-        if let Ok(listeners) = self.listeners.try_lock() {
-            listeners.iter().try_for_each(|(listener, _)| visit.call(listener))?;
+    /// Ends the scheduler for good: nobody holds it any more. Called by `__del__`, before the
+    /// collector takes anything apart.
+    #[pyo3(name = "_finalize")]
+    fn finalize(&self) {
+        if let Some(core) = self.core.get() {
+            core.finalize();
         }
-        visit.call(&self.clock)
+    }
+
+    fn __traverse__(&self, visit: PyVisit<'_>) -> Result<(), PyTraverseError> {
+        self.core.get().map_or(Ok(()), |core| core.traverse(visit))
     }
 
     fn __clear__(&self) {
-        self.stop_clock();
-        // An error means a forked child, where nothing of the scheduler may be touched.
-        if self.inner.close(false).is_ok() {
-            self.inner.clear_listeners();
-            let listeners = std::mem::take(&mut *self.listeners());
-            drop(listeners);
-        }
+        self.finalize();
     }
 }
 
 impl Drop for Scheduler {
     fn drop(&mut self) {
-        self.stop_clock();
+        self.finalize();
     }
 }
 
 impl Scheduler {
-    fn stop_clock(&self) {
-        if let Some(stopper) = &self.stopper {
-            stopper.stop();
-        }
+    fn core(&self) -> PyResult<&Core> {
+        let message = "Scheduler.__init__ was not called";
+        self.core.get().ok_or_else(|| PyRuntimeError::new_err(message))
     }
 
-    fn listeners(&self) -> std::sync::MutexGuard<'_, Vec<(Py<PyAny>, ListenerId)>> {
-        self.listeners.lock().unwrap_or_else(PoisonError::into_inner)
+    fn inner(&self) -> PyResult<&crate::Scheduler> {
+        Ok(&self.core()?.inner)
+    }
+
+    /// The same, for a call that is refused in a forked child.
+    fn checked(&self) -> PyResult<&crate::Scheduler> {
+        let inner = self.inner()?;
+        inner.check_process()?;
+        Ok(inner)
     }
 
     /// Schedules a description that nobody else has, with the options of a call.
@@ -512,59 +476,45 @@ impl Scheduler {
         if let Some(options) = options {
             draft.set(options)?;
         }
-        let labelled = draft.is_labelled();
-        let task = draft.into_core(py, || self.inner.now())?;
-        Task::on(py, self.inner.schedule(task)?, labelled)
+        let (inner, labelled) = (self.inner()?, draft.is_labelled());
+        let task = draft.into_core(py, || inner.now())?;
+        Task::on(py, inner.schedule(task)?, labelled)
     }
 
     /// Schedules the descriptions of all tasks, or none.
     fn enter(&self, py: Python<'_>, tasks: &[Bound<'_, Task>], replace: bool) -> PyResult<()> {
-        self.inner.check_process()?;
+        let inner = self.checked()?;
         for (count, task) in tasks.iter().enumerate() {
             if let Err(error) = task.get().claim() {
                 tasks[..count].iter().for_each(|task| task.get().unclaim());
                 return Err(error);
             }
         }
-        let entered = self.enter_claimed(py, tasks, replace);
+        let entered = enter_claimed(inner, py, tasks, replace);
         if entered.is_err() {
             tasks.iter().for_each(|task| task.get().unclaim());
         }
         entered
     }
-
-    fn enter_claimed(
-        &self,
-        py: Python<'_>,
-        tasks: &[Bound<'_, Task>],
-        replace: bool,
-    ) -> PyResult<()> {
-        let now = self.inner.now();
-        let core = tasks
-            .iter()
-            .filter_map(|task| task.get().copy_draft(py))
-            .map(|draft| draft.into_core(py, || now))
-            .collect::<PyResult<Vec<crate::Task>>>()?;
-        self.inner.schedule_with(core, replace, |handles| {
-            for (task, handle) in tasks.iter().zip(handles) {
-                task.get().set_handle(handle.clone());
-                Task::introduce(task);
-            }
-        })?;
-        Ok(())
-    }
 }
 
-/// Waits for the last job of a scheduler that was closed, and for its threads.
-pub(super) fn wait_ended(
+fn enter_claimed(
+    inner: &crate::Scheduler,
     py: Python<'_>,
-    scheduler: &crate::Scheduler,
-    timeout: Option<Duration>,
-) -> PyResult<bool> {
-    let register = |waker: Waker| Ok(scheduler.when_ended(waker)?);
-    let ended = blocking::wait(py, timeout, register, |key| scheduler.forget_waker(key))?;
-    if ended {
-        py.detach(|| scheduler.join());
-    }
-    Ok(ended)
+    tasks: &[Bound<'_, Task>],
+    replace: bool,
+) -> PyResult<()> {
+    let now = inner.now();
+    let core = tasks
+        .iter()
+        .filter_map(|task| task.get().copy_draft(py))
+        .map(|draft| draft.into_core(py, || now))
+        .collect::<PyResult<Vec<crate::Task>>>()?;
+    inner.schedule_with(core, replace, |handles| {
+        for (task, handle) in tasks.iter().zip(handles) {
+            task.get().set_handle(handle.clone());
+            Task::introduce(task);
+        }
+    })?;
+    Ok(())
 }

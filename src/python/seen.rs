@@ -1,5 +1,7 @@
 //! What the garbage collector sees of the core. Invariant: each Python reference that only the core
-//! owns is visited once, from the scheduler that owns it.
+//! owns is visited once, from the scheduler that owns it, unless a thread is about to use it; and
+//! what is visited changes only under the GIL, which the collector holds. So a worker takes a task,
+//! with what it refers to, only while it is attached.
 
 use std::any::Any;
 
@@ -32,7 +34,7 @@ pub(super) fn visit(value: &dyn Any, visit: PyVisit<'_>) -> Result<(), PyTravers
     } else if let Some(label) = value.downcast_ref::<Label>() {
         all(&mut label.recurrence.iter())
     } else if let Some(listener) = value.downcast_ref::<PyListener>() {
-        all(&mut std::iter::once(&listener.0))
+        all(&mut std::iter::once(&listener.function))
     } else if let Some(callback) = value.downcast_ref::<Callback>() {
         all(&mut callback.objects())
     } else if let Some(clock) = value.downcast_ref::<CallableClock>() {

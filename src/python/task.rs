@@ -198,7 +198,7 @@ impl Task {
         if handle.outcome().is_some() {
             return Ok(true);
         }
-        if handle.is_current() {
+        if handle.waits_for_caller() {
             return Err(task_error(py, &TaskError::InsideJob));
         }
         let register = |waker: Waker| Ok(handle.watch(move |_: &TaskHandle| waker()).ok());
@@ -276,7 +276,8 @@ impl Task {
     /// Where the task is in its life.
     #[getter]
     fn state<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
-        records::state(py, self.scheduled_handle()?.map_or(TaskState::Waiting, TaskHandle::state))
+        let state = self.scheduled_handle()?.map_or(TaskState::Waiting, TaskHandle::state);
+        Ok(records::state(py, state))
     }
 
     /// When it is due, or was last due, in seconds of the scheduler's clock.
@@ -419,7 +420,7 @@ impl Task {
         } else {
             crate::CancelOutcome::Unknown
         };
-        records::cancel_outcome(py, outcome)
+        Ok(records::cancel_outcome(py, outcome))
     }
 
     /// Have a function called with this task when it has ended; at once if it has.

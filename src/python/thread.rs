@@ -6,10 +6,12 @@ use std::time::Duration;
 use pyo3::prelude::*;
 
 use super::context;
+use super::lookup::{Attribute, Lookup};
 use crate::{Pause, Surroundings};
 
-// No name is interned here: a fork while a worker does that for the first time would leave the child
-// waiting for a thread that it does not have.
+static ENTER: Attribute = Attribute::new("duetime._threads", "enter");
+static LEAVE: Attribute = Attribute::new("duetime._threads", "leave");
+pub(super) static LOOKUPS: &[&dyn Lookup] = &[&ENTER, &LEAVE];
 
 /// Python around every worker.
 pub(super) struct PythonThread;
@@ -22,18 +24,10 @@ impl Surroundings for PythonThread {
     fn live(&self, name: &str, life: &mut dyn FnMut(&dyn Pause)) {
         // No answer: the interpreter ends, and so does this thread, without having lived.
         let _: Option<()> = Python::try_attach(|py| {
-            report(
-                py,
-                py.import("duetime._threads")
-                    .and_then(|module| module.call_method1("enter", (name,)).map(drop)),
-            );
+            report(py, ENTER.get(py).call1((name,)));
             life(&Detach);
             context::clear();
-            report(
-                py,
-                py.import("duetime._threads")
-                    .and_then(|module| module.call_method0("leave").map(drop)),
-            );
+            report(py, LEAVE.get(py).call0());
         });
     }
 
@@ -42,7 +36,7 @@ impl Surroundings for PythonThread {
     }
 }
 
-fn report(py: Python<'_>, done: PyResult<()>) {
+fn report(py: Python<'_>, done: PyResult<Bound<'_, PyAny>>) {
     if let Err(error) = done {
         error.write_unraisable(py, None);
     }

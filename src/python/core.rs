@@ -1,0 +1,126 @@
+//! What a Python scheduler stands on: the core's scheduler, and the Python objects that go with it.
+//! Invariant: once it is finalized, it calls none of them any more.
+
+use std::sync::{Mutex, PoisonError};
+
+use pyo3::gc::{PyTraverseError, PyVisit};
+use pyo3::prelude::*;
+
+use super::clock::{CallableClock, ManualClock};
+use super::life::Life;
+use super::listener::PyListener;
+use super::numbers::{Maybe, integer, wrong_type};
+use super::thread::PythonThread;
+use super::{exit, seen};
+use crate::{EventKind, ListenerId};
+
+/// The arguments of `Scheduler`.
+pub(super) struct Settings<'a, 'py> {
+    pub(super) workers: Maybe<'py>,
+    pub(super) clock: Option<&'a Bound<'py, PyAny>>,
+    pub(super) history: Maybe<'py>,
+    pub(super) name: Maybe<'py>,
+}
+
+pub(super) struct Core {
+    life: Life,
+    pub(super) inner: crate::Scheduler,
+    pub(super) clock: Option<Py<PyAny>>,
+    /// Which function is which listener. Locked for a moment, never while Python runs.
+    listeners: Mutex<Vec<(Py<PyAny>, ListenerId)>>,
+}
+
+impl Core {
+    pub(super) fn new(settings: Settings<'_, '_>) -> PyResult<Self> {
+        let Settings { workers, clock, history, name } = settings;
+        let bound = "between 1 and 1024";
+        let workers = workers.read(4, |workers| integer("workers", workers, 1, bound))?;
+        let history =
+            history.read(10_000, |history| integer("history", history, 0, "at least 0"))?;
+        let name = name.read("duetime".into(), |name| {
+            name.extract::<String>().map_err(|_| wrong_type("name", name, "a str"))
+        })?;
+        let builder = crate::Scheduler::builder()
+            .workers(workers)
+            .history(history)
+            .name(name)
+            .surroundings(PythonThread);
+        let life = Life::default();
+        let inner = match clock {
+            None => builder,
+            Some(clock) => {
+                if let Ok(manual) = clock.cast::<ManualClock>() {
+                    builder.clock(manual.get().inner.clone())
+                } else if clock.is_callable() {
+                    builder.clock(CallableClock::new(clock, life.clone())?)
+                } else {
+                    let expected = "a ManualClock or a callable that gives seconds";
+                    return Err(wrong_type("clock", clock, expected));
+                }
+            }
+        }
+        .build()?;
+        exit::remember(inner.crew());
+        let clock = clock.map(|clock| clock.clone().unbind());
+        Ok(Self { life, inner, clock, listeners: Mutex::default() })
+    }
+
+    fn listeners(&self) -> std::sync::MutexGuard<'_, Vec<(Py<PyAny>, ListenerId)>> {
+        self.listeners.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    pub(super) fn add_listener(
+        &self,
+        function: &Bound<'_, PyAny>,
+        kinds: &[EventKind],
+    ) -> PyResult<()> {
+        let listener = PyListener { function: function.clone().unbind(), life: self.life.clone() };
+        let id = self.inner.add_listener(listener, kinds)?;
+        self.listeners().push((function.clone().unbind(), id));
+        Ok(())
+    }
+
+    pub(super) fn remove_listener(&self, function: &Bound<'_, PyAny>) -> PyResult<()> {
+        let py = function.py();
+        let copy: Vec<(Py<PyAny>, ListenerId)> =
+            self.listeners().iter().map(|(other, id)| (other.clone_ref(py), *id)).collect();
+        for (other, id) in copy {
+            // Equal, not identical: a bound method is a new object each time. `==` is user code.
+            if other.bind(py).is(function) || other.bind(py).eq(function)? {
+                self.inner.remove_listener(id)?;
+                let mut listeners = self.listeners();
+                let at = listeners.iter().position(|(_, made)| *made == id);
+                let removed = at.map(|at| listeners.remove(at));
+                drop(listeners);
+                drop(removed);
+            }
+        }
+        Ok(())
+    }
+
+    /// Closes the scheduler, tells whom it has to tell, and lets go of the Python objects.
+    pub(super) fn finalize(&self) {
+        // An error means a forked child, where nothing of the scheduler may be touched.
+        let closed = self.inner.crew().close(false);
+        self.life.end();
+        if closed.is_ok() {
+            self.inner.clear_listeners();
+            let listeners = std::mem::take(&mut *self.listeners());
+            drop(listeners);
+        }
+    }
+
+    pub(super) fn traverse(&self, visit: PyVisit<'_>) -> Result<(), PyTraverseError> {
+        let mut result = Ok(());
+        self.inner.visit(&mut |value| {
+            if result.is_ok() {
+                result = seen::visit(value, visit);
+            }
+        });
+        result?;
+        if let Ok(listeners) = self.listeners.try_lock() {
+            listeners.iter().try_for_each(|(listener, _)| visit.call(listener))?;
+        }
+        visit.call(&self.clock)
+    }
+}
