@@ -6,6 +6,7 @@ test says the same. What the call waits for cannot happen before the test lets i
 
 from __future__ import annotations
 
+import ctypes
 import signal
 import sys
 import threading
@@ -176,3 +177,29 @@ def test_a_handler_that_shuts_down_ends_the_wait(make_scheduler: Callable[..., S
         assert task.cancelled()
     finally:
         signal.signal(signal.SIGUSR1, before)
+
+
+def test_a_clock_that_is_moved_in_many_small_steps_is_interrupted() -> None:
+    clock, ctrl_c = ManualClock(), CtrlC()
+    with Scheduler(1, clock=clock) as scheduler:
+        ticks = scheduler.every(1e-9, int, first=0)
+        with pytest.raises(KeyboardInterrupt):
+            ctrl_c.ready()
+            clock.advance(3600)
+        assert ticks.cancel()
+
+
+def test_a_ctrl_c_during_a_long_close_is_not_lost() -> None:
+    scheduler, gate = Scheduler(1), Gate()
+    scheduler.after(0, gate)
+    gate.entered()
+    # It arrives in the middle of the close, before the wait begins, and not in Python code.
+    press = ctypes.pythonapi.PyErr_SetInterrupt
+    press.argtypes, press.restype = [ctypes.py_object], None
+    scheduler.after(3600, int).add_done_callback(press)
+    for _ in range(1000):
+        scheduler.after(3600, int)
+    with pytest.raises(KeyboardInterrupt):
+        scheduler.shutdown()
+    gate.open()
+    assert scheduler.shutdown(timeout=WATCHDOG)

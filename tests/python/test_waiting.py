@@ -7,13 +7,14 @@ import sys
 import threading
 from collections.abc import Callable
 from concurrent.futures import CancelledError
+from datetime import timedelta
 from typing import Any
 
 import pytest
 from helpers import WATCHDOG, Gate, Thread, voluntary_switches
 from worlds import World
 
-from duetime import FixedRate, Missed, Scheduler, Task, TaskState, retry
+from duetime import FixedRate, Missed, Scheduler, Seconds, Task, TaskState, retry
 
 TooLate = concurrent.futures.TimeoutError
 
@@ -44,8 +45,11 @@ def test_a_timeout_that_comes_first(world: World, timeout: float) -> None:
     assert task.result() == "through"
 
 
-@pytest.mark.parametrize("timeout", [None, threading.TIMEOUT_MAX, 1e9, WATCHDOG])
-def test_a_long_timeout_waits_for_the_end(world: World, timeout: float | None) -> None:
+LONG = [None, threading.TIMEOUT_MAX, 1e9, 1e300, 10**11, 10**400, timedelta.max, WATCHDOG]
+
+
+@pytest.mark.parametrize("timeout", LONG, ids=lambda timeout: str(timeout)[:12])
+def test_a_long_timeout_waits_for_the_end(world: World, timeout: Seconds | None) -> None:
     gate = Gate()
     task = world.scheduler.after(0, gate)
     waiters = [
