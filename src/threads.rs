@@ -20,6 +20,8 @@ pub(crate) struct Threads {
     /// Whether all workers run. Set once; Acquire and Release order it after their start.
     complete: AtomicBool,
     started: SmallMutex<Started>,
+    /// Held while the threads are joined: who comes second waits for them as the first does.
+    joining: SmallMutex<()>,
 }
 
 #[derive(Default)]
@@ -30,7 +32,12 @@ struct Started {
 
 impl Threads {
     pub(crate) fn new(surroundings: Box<dyn Surroundings>) -> Self {
-        Self { surroundings, complete: AtomicBool::new(false), started: SmallMutex::default() }
+        Self {
+            surroundings,
+            complete: AtomicBool::new(false),
+            started: SmallMutex::default(),
+            joining: SmallMutex::default(),
+        }
     }
 
     /// Starts the workers that do not run yet.
@@ -92,6 +99,7 @@ impl Threads {
     /// Waits for the threads to be gone. Only after the queue said that the workers ended, and
     /// not from one of them.
     pub(crate) fn join(&self) {
+        let _joining = self.joining.lock();
         let started = std::mem::take(&mut *self.started.lock());
         for handle in started.workers.into_iter().chain(started.announcer) {
             // A worker that panicked has said so already.

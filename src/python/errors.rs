@@ -4,10 +4,13 @@ use std::fmt;
 
 use pyo3::exceptions::{PyRuntimeError, PyValueError};
 use pyo3::prelude::*;
+use pyo3::types::{PyString, PyTuple};
 
-use super::lookup::{Class, Lookup};
+use super::call::call;
+use super::lookup::{Attribute, Class, Lookup};
 use crate::{Error, JobError, Panicked, ReturnedFalse, TaskError};
 
+static STR: Attribute = Attribute::new("builtins", "str");
 static DUPLICATE: Class = Class::new("duetime._errors", "DuplicateTaskError");
 static UNKNOWN: Class = Class::new("duetime._errors", "UnknownTaskError");
 static CLOSED: Class = Class::new("duetime._errors", "SchedulerClosedError");
@@ -16,7 +19,7 @@ static RETURNED_FALSE: Class = Class::new("duetime._errors", "JobReturnedFalse")
 static CANCELLED: Class = Class::new("concurrent.futures", "CancelledError");
 static TIMEOUT: Class = Class::new("concurrent.futures", "TimeoutError");
 pub(super) static LOOKUPS: &[&dyn Lookup] =
-    &[&DUPLICATE, &UNKNOWN, &CLOSED, &FORKED, &RETURNED_FALSE, &CANCELLED, &TIMEOUT];
+    &[&STR, &DUPLICATE, &UNKNOWN, &CLOSED, &FORKED, &RETURNED_FALSE, &CANCELLED, &TIMEOUT];
 
 impl From<Error> for PyErr {
     fn from(error: Error) -> Self {
@@ -62,7 +65,11 @@ impl Raised {
         let value = error.into_value(py).into_bound(py);
         let class = value.get_type();
         let name = class.qualname().map_or_else(|_| "exception".into(), |name| name.to_string());
-        let text = match value.str().map(|text| text.to_string_lossy().into_owned()) {
+        let text = PyTuple::new(py, [&value])
+            .and_then(|value| call(STR.get(py).as_unbound(), py, Some(&value)));
+        let text =
+            text.and_then(|text| Ok(text.cast::<PyString>()?.to_string_lossy().into_owned()));
+        let text = match text {
             Ok(text) if text.is_empty() => name,
             Ok(text) => format!("{name}: {text}"),
             Err(_) => format!("{name} (that cannot be shown)"),
