@@ -127,16 +127,16 @@ impl TaskHandle {
     }
 
     /// Whether the task cannot end before the calling code returns: its own job, or a listener
-    /// that is being told of it; while DUE events are sent, that goes for every waiting task.
+    /// that is being told of it; in a listener for DUE that goes for every task of the scheduler,
+    /// for nothing starts meanwhile.
     #[must_use]
     pub fn waits_for_caller(&self) -> bool {
-        let waits = self.state() == TaskState::Waiting;
-        let held = || holds(identity(&self.host), &self.record, waits);
+        let held = || holds(identity(&self.host), &self.record);
         !self.state().is_end() && (self.is_current() || held())
     }
 
-    /// Shows what the task ended with (a [`Value`] or a [`JobError`]), if this handle is the only
-    /// one that keeps it; for a garbage collector. `show` must only look.
+    /// Shows what the task ended with (a [`Value`] or a [`JobError`]) and its label, if this handle
+    /// is the only one that keeps them; for a garbage collector. `show` must only look.
     #[doc(hidden)]
     pub fn visit_outcome(&self, show: &mut dyn FnMut(&dyn Any)) {
         if TaskRef::is_unique(&self.record) {
@@ -144,10 +144,12 @@ impl TaskHandle {
         }
     }
 
-    /// Lets go of what the task ended with.
+    /// Lets go of what [`TaskHandle::visit_outcome`] shows.
     #[doc(hidden)]
     pub fn drop_outcome(&self) {
-        drop(self.record.take_outcome());
+        if TaskRef::is_unique(&self.record) {
+            drop(self.record.take_outcome());
+        }
     }
 
     /// Cancels the task; see [`Scheduler::cancel`](crate::Scheduler::cancel).

@@ -20,7 +20,7 @@ enum Held {
     Scheduler,
     /// The task at this address too: it is being told of.
     Task(usize),
-    /// Every task that waits too: DUE events are being sent.
+    /// Every task of the scheduler too: DUE events are being sent, and meanwhile nothing starts.
     Starts,
 }
 
@@ -78,12 +78,12 @@ pub(crate) fn is_inside(scheduler: Identity) -> bool {
     any(|place| place.scheduler == scheduler)
 }
 
-/// Whether `task` of `scheduler` cannot go on before the calling listener or callback returns.
-/// `waits`: it is not running.
-pub(crate) fn holds(scheduler: Identity, task: &TaskRef, waits: bool) -> bool {
+/// Whether `task` of `scheduler` cannot go on before the calling listener or callback returns. While
+/// DUE events are sent that is said of one that runs, too: it may have to run again before it ends.
+pub(crate) fn holds(scheduler: Identity, task: &TaskRef) -> bool {
     any(|place| match place.held {
         Held::Scheduler => false,
         Held::Task(held) => held == address(task),
-        Held::Starts => waits && place.scheduler == scheduler,
+        Held::Starts => place.scheduler == scheduler,
     })
 }

@@ -249,17 +249,18 @@ impl Record {
                 show(value);
             }
             full.show_error(show);
+            full.show_label(show);
         }
     }
 
     /// Takes out what the task ended with; from now on it is as if it had no result.
-    pub(crate) fn take_outcome(&self) -> (Option<Ended>, Option<JobError>) {
+    pub(crate) fn take_outcome(&self) -> (Option<Ended>, Option<JobError>, Option<Label>) {
         match &mut *self.body.lock() {
             Body::Full(Some(full)) => {
                 let ended = full.ended.as_mut().map(|ended| mem::replace(ended, Ended::Cancelled));
-                (ended, full.error.take())
+                (ended, full.error.take(), full.label.take())
             }
-            _ => (None, None),
+            _ => (None, None, None),
         }
     }
 
@@ -380,6 +381,13 @@ impl Full {
         }
     }
 
+    /// The same for the label.
+    fn show_label(&self, show: &mut dyn FnMut(&dyn Any)) {
+        if let Some(label) = self.label.as_ref().filter(|label| Arc::strong_count(label) == 1) {
+            show(&**label);
+        }
+    }
+
     fn visit(&self, show: &mut dyn FnMut(&dyn Any)) {
         if let Some(Work { job, plan }) = &self.work {
             show(&**job);
@@ -391,9 +399,7 @@ impl Full {
             }
         }
         self.show_error(show);
-        if let Some(label) = &self.label {
-            show(&**label);
-        }
+        self.show_label(show);
         for (_, watcher) in &self.watchers {
             show(watcher.shown());
         }

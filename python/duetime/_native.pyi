@@ -588,7 +588,6 @@ class Scheduler:
         history: int = 10_000,
         name: str = "duetime",
     ) -> None: ...
-    def _finalize(self) -> None: ...
     @property
     def workers(self) -> int:
         """The size of the pool."""

@@ -94,13 +94,6 @@ class Scheduler(_native.Scheduler, concurrent.futures.Executor):
         [600.0, 1200.0, 1800.0]
     """
 
-    def __del__(self) -> None:
-        """Shut down without waiting: nobody holds the scheduler any more.
-
-        A subclass that has a `__del__` of its own calls this one.
-        """
-        self._finalize()
-
     def submit(
         self, fn: Callable[_P, _T], /, *args: _P.args, **kwargs: _P.kwargs
     ) -> concurrent.futures.Future[_T]:

@@ -1,13 +1,14 @@
 //! What a Python scheduler stands on: the core's scheduler, and the Python objects that go with it.
 //! Invariant: once it is finalized, it calls none of them any more.
 
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
 use pyo3::gc::{PyTraverseError, PyVisit};
 use pyo3::prelude::*;
+use pyo3::types::PyWeakrefReference;
 
 use super::clock::{CallableClock, ManualClock};
-use super::life::Life;
+use super::life::{End, Life};
 use super::listener::PyListener;
 use super::numbers::{Maybe, integer, wrong_type};
 use super::thread::PythonThread;
@@ -26,6 +27,8 @@ pub(super) struct Core {
     life: Life,
     pub(super) inner: crate::Scheduler,
     pub(super) clock: Option<Py<PyAny>>,
+    /// A weak reference to the Python scheduler, whose callback finalizes this.
+    watch: OnceLock<Py<PyWeakrefReference>>,
     /// Which function is which listener. Locked for a moment, never while Python runs.
     listeners: Mutex<Vec<(Py<PyAny>, ListenerId)>>,
 }
@@ -35,8 +38,8 @@ impl Core {
         let Settings { workers, clock, history, name } = settings;
         let bound = "between 1 and 1024";
         let workers = workers.read(4, |workers| integer("workers", workers, 1, bound))?;
-        let history =
-            history.read(10_000, |history| integer("history", history, 0, "at least 0"))?;
+        let most = format!("between 0 and {}", usize::MAX);
+        let history = history.read(10_000, |history| integer("history", history, 0, &most))?;
         let name = name.read("duetime".into(), |name| {
             name.extract::<String>().map_err(|_| wrong_type("name", name, "a str"))
         })?;
@@ -62,7 +65,15 @@ impl Core {
         .build()?;
         exit::remember(inner.crew());
         let clock = clock.map(|clock| clock.clone().unbind());
-        Ok(Self { life, inner, clock, listeners: Mutex::default() })
+        Ok(Self { life, inner, clock, watch: OnceLock::new(), listeners: Mutex::default() })
+    }
+
+    /// Has this finalized once `scheduler` is gone, or garbage.
+    pub(super) fn watch(self: &Arc<Self>, scheduler: &Bound<'_, PyAny>) -> PyResult<()> {
+        let end = Bound::new(scheduler.py(), End::of(Arc::downgrade(self)))?;
+        let watch = PyWeakrefReference::new_with(scheduler, end)?;
+        let _ = self.watch.set(watch.unbind()); // it is called once, by __init__
+        Ok(())
     }
 
     fn listeners(&self) -> std::sync::MutexGuard<'_, Vec<(Py<PyAny>, ListenerId)>> {
@@ -100,6 +111,9 @@ impl Core {
 
     /// Closes the scheduler, tells whom it has to tell, and lets go of the Python objects.
     pub(super) fn finalize(&self) {
+        if self.life.is_over() {
+            return;
+        }
         // An error means a forked child, where nothing of the scheduler may be touched.
         let closed = self.inner.crew().close(false);
         self.life.end();

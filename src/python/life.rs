@@ -2,11 +2,16 @@
 //! finalized, no thread calls its clock or its listeners.
 //!
 //! The garbage collector takes a circle of objects apart one by one: a listener may have lost its
-//! globals while the scheduler that would call it still stands, and calling it would crash. It
-//! finalizes all of them before it takes the first one apart, so that is when a scheduler ends.
+//! globals while the scheduler that would call it still stands, and calling it would crash. Before
+//! that it calls every `__del__`, and an argument that is finalized is not one to run a job with.
+//! And before that it calls back those who hold weak references. That is when a scheduler ends.
 
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Weak};
+
+use pyo3::prelude::*;
+
+use super::core::Core;
 
 /// Shared by a Python scheduler and what the core calls for it.
 #[derive(Clone, Default)]
@@ -20,5 +25,25 @@ impl Life {
 
     pub(super) fn is_over(&self) -> bool {
         self.0.load(Ordering::Relaxed)
+    }
+}
+
+/// The callback of the weak reference: it ends the scheduler's life.
+#[pyclass(frozen, module = "duetime._native")]
+pub(super) struct End(Weak<Core>);
+
+impl End {
+    pub(super) fn of(core: Weak<Core>) -> Self {
+        Self(core)
+    }
+}
+
+#[pymethods]
+impl End {
+    fn __call__(&self, reference: &Bound<'_, PyAny>) {
+        let _ = reference;
+        if let Some(core) = self.0.upgrade() {
+            core.finalize();
+        }
     }
 }

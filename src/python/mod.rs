@@ -79,6 +79,7 @@ mod _native {
     fn init(module: &Bound<'_, PyModule>) -> PyResult<()> {
         super::refuse_subinterpreters()?;
         super::lookup::fill(module.py(), super::LOOKUPS)?;
+        let _ = module.py().get_type::<super::life::End>(); // made now, as all that is looked up
         module.add("RetryFixedDelay", module.py().get_type::<super::policies::RetryFixedDelay>())
     }
 }

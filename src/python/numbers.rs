@@ -15,7 +15,9 @@ use crate::{MAX_DURATION, TaskId, Timestamp};
 const BILLION: f64 = 1e9;
 
 /// 500 years in seconds: a timeout beyond it is none.
-const LONG: f64 = 500.0 * 365.25 * 86_400.0;
+const LONG: i64 = 500 * 365 * 86_400;
+#[expect(clippy::cast_precision_loss, reason = "it is far below 2^53")]
+const LONG_AS_FLOAT: f64 = LONG as f64;
 
 /// `ValueError: {parameter} must be {bound}, not {value}`.
 pub(super) fn out_of_bounds(parameter: &str, value: &Bound<'_, PyAny>, bound: &str) -> PyErr {
@@ -57,7 +59,7 @@ fn seconds(parameter: &str, value: &Bound<'_, PyAny>, expected: &str) -> PyResul
     if value.is_instance_of::<PyInt>() {
         return Ok(match value.extract::<i64>() {
             Ok(whole) => Seconds::Nanos(i128::from(whole) * 1_000_000_000),
-            Err(_) if value.lt(0)? => Seconds::Float(f64::NEG_INFINITY),
+            Err(_) if compares(value, "__lt__", 0)? => Seconds::Float(f64::NEG_INFINITY),
             Err(_) => Seconds::Float(f64::INFINITY),
         });
     }
@@ -71,6 +73,11 @@ fn seconds(parameter: &str, value: &Bound<'_, PyAny>, expected: &str) -> PyResul
         }
         Err(_) => Err(out_of_bounds(parameter, value, "a number")),
     }
+}
+
+/// Compares an int as an int, whatever its class makes of that.
+fn compares(value: &Bound<'_, PyAny>, method: &str, with: i64) -> PyResult<bool> {
+    value.py().get_type::<PyInt>().call_method1(method, (value, with))?.extract()
 }
 
 /// A length of time: seconds or a `timedelta`, from 0 to `most`.
@@ -127,11 +134,11 @@ pub(super) fn timeout(value: Option<&Bound<'_, PyAny>>) -> PyResult<Option<Durat
         Ok(delta) => delta.get_days() > 365 * 500,
         // An int of any size; what is a number only by conversion is looked at below.
         Err(_) if value.is_instance_of::<PyInt>() && !value.is_instance_of::<PyBool>() => {
-            value.gt(LONG)?
+            compares(value, "__gt__", LONG)?
         }
         Err(_) => matches!(
             seconds("timeout", value, "seconds or a timedelta")?,
-            Seconds::Float(float) if float > LONG && float.is_finite()
+            Seconds::Float(float) if float > LONG_AS_FLOAT && float.is_finite()
         ),
     };
     if is_long {
@@ -154,7 +161,7 @@ pub(super) fn timestamp(parameter: &str, value: &Bound<'_, PyAny>) -> PyResult<T
 
 /// Whole and fraction apart: their sum as one float would lose nanoseconds.
 fn nanos_of(seconds: f64) -> Option<i64> {
-    if seconds.is_nan() || seconds.abs() >= 9.2e9 {
+    if seconds.is_nan() || seconds.abs() >= 1e10 {
         return None;
     }
     #[expect(clippy::cast_possible_truncation, reason = "checked above; the fraction is below 1")]

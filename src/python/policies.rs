@@ -19,7 +19,7 @@ fn max_retries(value: &Bound<'_, PyAny>) -> PyResult<u64> {
 }
 
 fn failures(value: &Bound<'_, PyAny>) -> PyResult<u64> {
-    integer("failures", value, 1_u64, "at least 1")
+    integer("failures", value, 1_u64, "between 1 and 2^64 - 1")
 }
 
 /// The retry policy that gives up at the first failure; the default.

@@ -173,7 +173,7 @@ pub(super) fn rule_or_period<'py>(
 
 /// Refuses a `max_runs` below 1.
 pub(super) fn max_runs(value: &Bound<'_, PyAny>) -> PyResult<u64> {
-    integer("max_runs", value, 1_u64, "at least 1")
+    integer("max_runs", value, 1_u64, "between 1 and 2^64 - 1")
 }
 
 /// Refuses a priority beyond 32 bits.

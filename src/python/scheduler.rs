@@ -1,7 +1,7 @@
 //! The scheduler in Python, a thin wrapper. Invariant: what is refused has changed nothing, and
 //! says so in the caller's frame.
 
-use std::sync::OnceLock;
+use std::sync::{Arc, OnceLock};
 
 use pyo3::exceptions::PyRuntimeError;
 use pyo3::gc::{PyTraverseError, PyVisit};
@@ -21,7 +21,7 @@ use crate::Waker;
 #[pyclass(frozen, subclass, weakref, module = "duetime._native")]
 pub(super) struct Scheduler {
     /// Set by `__init__`, which a subclass may call with other arguments than its own.
-    core: OnceLock<Core>,
+    core: OnceLock<Arc<Core>>,
 }
 
 #[pymethods]
@@ -42,14 +42,16 @@ impl Scheduler {
         )
     )]
     fn __init__(
-        &self,
+        slf: &Bound<'_, Self>,
         workers: Maybe<'_>,
         clock: Option<&Bound<'_, PyAny>>,
         history: Maybe<'_>,
         name: Maybe<'_>,
     ) -> PyResult<()> {
-        let core = Core::new(Settings { workers, clock, history, name })?;
-        self.core.set(core).map_err(|_| PyRuntimeError::new_err("__init__ was called before"))
+        let core = Arc::new(Core::new(Settings { workers, clock, history, name })?);
+        let set = slf.get().core.set(Arc::clone(&core));
+        set.map_err(|_| PyRuntimeError::new_err("__init__ was called before"))?;
+        core.watch(slf.as_any())
     }
 
     /// The size of the pool.
@@ -425,15 +427,6 @@ impl Scheduler {
         )
     }
 
-    /// Ends the scheduler for good: nobody holds it any more. Called by `__del__`, before the
-    /// collector takes anything apart.
-    #[pyo3(name = "_finalize")]
-    fn finalize(&self) {
-        if let Some(core) = self.core.get() {
-            core.finalize();
-        }
-    }
-
     fn __traverse__(&self, visit: PyVisit<'_>) -> Result<(), PyTraverseError> {
         self.core.get().map_or(Ok(()), |core| core.traverse(visit))
     }
@@ -450,9 +443,17 @@ impl Drop for Scheduler {
 }
 
 impl Scheduler {
+    fn finalize(&self) {
+        if let Some(core) = self.core.get() {
+            core.finalize();
+        }
+    }
+}
+
+impl Scheduler {
     fn core(&self) -> PyResult<&Core> {
         let message = "Scheduler.__init__ was not called";
-        self.core.get().ok_or_else(|| PyRuntimeError::new_err(message))
+        self.core.get().map(|core| &**core).ok_or_else(|| PyRuntimeError::new_err(message))
     }
 
     fn inner(&self) -> PyResult<&crate::Scheduler> {

@@ -1,0 +1,154 @@
+"""Handles on one task and the garbage collector: what it may take, and what somebody still has."""
+
+from __future__ import annotations
+
+import gc
+import weakref
+from typing import Any
+
+import pytest
+from helpers import WATCHDOG, Gate, clean_run
+
+from duetime import Scheduler, Task
+from duetime.testing import virtual_time
+
+
+class Marker:
+    """Something to watch the life of."""
+
+
+def collected(reference: weakref.ref[Any]) -> bool:
+    for _ in range(3):
+        gc.collect()
+    return reference() is None
+
+
+class App:
+    """A circle of its own."""
+
+    def __init__(self, task: Task) -> None:
+        self.task = task
+        self.me = self
+
+
+def test_the_result_outlives_another_handle_on_the_task_that_was_garbage() -> None:
+    gate = Gate("answer")
+    with Scheduler(1) as scheduler:
+        app = App(scheduler.after(0, gate))
+        gate.entered()
+        task = scheduler.get(app.task.id)
+        gate.open()
+        assert task is not None and task.result(WATCHDOG) == "answer"
+        del app
+        gc.collect()
+        assert not task.cancelled()
+        assert task.result(0) == "answer"
+
+
+def test_the_error_outlives_another_handle_on_the_task_that_was_garbage() -> None:
+    gate = Gate(ValueError("why"))
+    with Scheduler(1) as scheduler:
+        app = App(scheduler.after(0, gate))
+        gate.entered()
+        task = scheduler.get(app.task.id)
+        gate.open()
+        assert task is not None and isinstance(task.exception(WATCHDOG), ValueError)
+        del app
+        gc.collect()
+        assert isinstance(task.error, ValueError)
+        assert isinstance(task.exception(0), ValueError)
+
+
+def test_a_live_series_keeps_its_last_error_when_a_handle_was_garbage() -> None:
+    def job() -> None:
+        raise ValueError("why")
+
+    with virtual_time() as (scheduler, clock):
+        app = App(scheduler.every(1, job, id="series"))
+        clock.advance(1)
+        del app
+        gc.collect()
+        task = scheduler.get("series")
+        assert task is not None and task.failures == 1
+        assert isinstance(task.error, ValueError)
+
+
+@pytest.mark.parametrize("gone", [False, True], ids=["open", "gone"])
+def test_a_recurrence_that_knows_its_task_is_collected_with_it(gone: bool) -> None:
+    class Rule:
+        task: Task
+
+        def next_due(self, due: float, finished: float) -> float | None:
+            return None
+
+    scheduler = Scheduler(1)
+    rule = Rule()
+    rule.task = scheduler.every(rule, int, first=0)
+    assert rule.task.wait(WATCHDOG)
+    reference = weakref.ref(rule)
+    del rule
+    if gone:
+        scheduler.shutdown()
+        del scheduler
+    assert collected(reference)
+
+
+def test_what_a_run_is_given_was_not_finalized_before() -> None:
+    """A circle dies while tasks are due: they run before the finalizers, or not at all."""
+    clean_run("""
+import gc, sys, threading, weakref
+from duetime import *
+sys.setswitchinterval(1e-6)
+gc.disable()
+bad = []
+class Arg:
+    dead = False
+    def __del__(self):
+        self.dead = True
+        for _ in range(20): sum(range(100))
+class App: pass
+def job(arg, ref):
+    if arg.dead: bad.append("finalized")
+    if ref() is None: bad.append("weakref")
+for _ in range(200):
+    app = App()
+    clock = None
+    app.me = app
+    app.scheduler = Scheduler(2)
+    app.args = [Arg() for _ in range(50)]
+    for n, arg in enumerate(app.args):
+        app.scheduler.after(0.0001 * n, job, arg, weakref.ref(arg))
+    del app, arg
+    gc.collect()
+assert not bad, (len(bad), set(bad))
+""")
+
+
+def test_a_subclass_whose_del_does_not_call_ours_is_taken_apart_without_a_crash() -> None:
+    """At a switch interval of 1 µs; most rounds crash (signal 11)."""
+    clean_run("""
+import gc, sys, time
+from duetime import *
+sys.setswitchinterval(1e-6)
+gc.set_threshold(1)
+class Own(Scheduler):
+    def __del__(self): pass
+def circle(i):
+    class App: pass
+    app = App()
+    values = list(range(20))
+    def listener(event=None):
+        app.count = sum(values)
+    app.scheduler = Own(2)
+    app.scheduler.app = app
+    app.scheduler.add_listener(listener)
+    for n in range(10):
+        app.scheduler.every(0.0002, listener, first=0)
+deadline = time.monotonic() + 15
+n = 0
+while n < 300 and time.monotonic() < deadline:
+    circle(n)
+    n += 1
+    if n % 3 == 0:
+        gc.collect()
+""")
