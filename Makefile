@@ -84,7 +84,7 @@ soak: $(STAMPS)/wheel ## All kinds of calls at random, for ten minutes; SEED=n r
 soak-short: $(STAMPS)/wheel ## The same for one minute
 	$(PY) tests/soak/soak.py --minutes 1 $(if $(SEED),--seed $(SEED))
 
-edges: $(STAMPS)/wheel ## The ends of a process, races and memory at length: some minutes; EDGES=--quick for half a minute
+edges: $(STAMPS)/wheel ## The ends of a process, races and memory at length: five minutes; EDGES=--quick for half of one
 	$(PY) tests/edges_long/edges.py $(EDGES)
 
 fuzz: FUZZ_SECONDS := 600
