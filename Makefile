@@ -24,10 +24,10 @@ PACKAGE_SOURCES := $(shell find src python -type f -not -name '*.py[co]' 2>/dev/
     Cargo.toml $(wildcard Cargo.lock) pyproject.toml $(wildcard README.md)
 PYTHON_EXAMPLES := $(wildcard examples/*.py)
 RUST_EXAMPLES := $(basename $(notdir $(wildcard examples/*.rs)))
-LINTED := $(wildcard python tests/python benches examples)
+LINTED := $(wildcard python tests benches examples)
 
 .PHONY: help demo test test-rust test-python test-types test-examples lint bench bench-rust bench-peers \
-    proof soak soak-short fuzz fuzz-short wheel clean
+    proof soak soak-short edges fuzz fuzz-short audit wheel clean
 
 help: ## Say what there is
 	@sed -n 's/^\([a-z-]*\):.*## /\1\t/p' $(MAKEFILE_LIST) | expand -t 16
@@ -58,6 +58,7 @@ test-examples: $(STAMPS)/wheel ## Every example runs
 lint: $(STAMPS)/dev ## Format, clippy, ruff, mypy
 	cargo fmt --check
 	cargo fmt --check --manifest-path benches/peers/Cargo.toml
+	cargo fmt --check --manifest-path fuzz/Cargo.toml
 	cargo clippy --all-targets -- -D warnings
 	cargo clippy --all-targets --features python -- -D warnings
 	$(PY) -m ruff check $(LINTED)
@@ -83,6 +84,9 @@ soak: $(STAMPS)/wheel ## All kinds of calls at random, for ten minutes; SEED=n r
 soak-short: $(STAMPS)/wheel ## The same for one minute
 	$(PY) tests/soak/soak.py --minutes 1 $(if $(SEED),--seed $(SEED))
 
+edges: $(STAMPS)/wheel ## The ends of a process, races and memory at length: five minutes; EDGES=--quick for half of one
+	$(PY) tests/edges_long/edges.py $(EDGES)
+
 fuzz: FUZZ_SECONDS := 600
 fuzz: ## Fuzz the core's operations for ten minutes, guided by coverage
 fuzz-short: FUZZ_SECONDS := 30
@@ -91,6 +95,9 @@ fuzz fuzz-short: $(FUZZ)/stamp
 	mkdir -p $(FUZZ)/corpus
 	$(FUZZ)/$(HOST)/release/operations -max_total_time=$(FUZZ_SECONDS) -timeout=30 -max_len=400 -print_final_stats=1 \
 	    -artifact_prefix=$(FUZZ)/ $(FUZZ)/corpus
+
+audit: ## Known faults of what the lock files name (needs cargo-audit, which fetches its database)
+	$(foreach lock,Cargo.lock fuzz/Cargo.lock benches/peers/Cargo.lock,cargo audit --file $(lock);)
 
 wheel: $(STAMPS)/wheel ## The wheel, in target/wheels
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import signal
 import sys
 from collections.abc import Callable, Iterator
 from typing import Any
@@ -11,6 +12,10 @@ from helpers import WATCHDOG
 from worlds import KINDS, ManualWorld, World
 
 from duetime import Scheduler
+
+# A shell that starts something in the background has it ignore Ctrl-C, and all that it starts in
+# turn. What is handled here, though, is at its default in the programs that the tests start.
+signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 @pytest.fixture(params=KINDS)

@@ -81,6 +81,55 @@ def test_a_link_to_a_file_leads_to_one(page: Path) -> None:
     assert [link for link in links if not (page.parent / link).exists()] == []
 
 
+def section(page: Path, title: str) -> str:
+    """What stands below a heading, as far as the next."""
+    text = page.read_text(encoding="utf-8")
+    return text.partition(f"\n## {title}\n")[2].partition("\n## ")[0]
+
+
+def first_column(table: str) -> list[str]:
+    """What a table has in backticks in its first column."""
+    return re.findall(r"^\| `([^`]+)` \|", table, re.MULTILINE)
+
+
+def test_the_page_on_security_names_every_file_with_unsafe() -> None:
+    unsafe = [
+        path.relative_to(ROOT).as_posix()
+        for path in (ROOT / "src").rglob("*.rs")
+        for line in path.read_text(encoding="utf-8").splitlines()
+        if re.search(r"\bunsafe\b", line.partition("//")[0])
+    ]
+    named = first_column(section(ROOT / "docs" / "security.md", "`unsafe`"))
+    assert len(unsafe) >= 5
+    assert sorted(set(unsafe)) == sorted(named)
+
+
+def test_the_readme_says_what_each_dependency_is_for() -> None:
+    manifest = (ROOT / "Cargo.toml").read_text(encoding="utf-8")
+    sections = re.findall(
+        r"^\[(?:target\..*\.)?dependencies\]\n(.*?)(?=^\[|\Z)", manifest, re.DOTALL | re.MULTILINE
+    )
+    needed = re.findall(r"^([\w-]+) = ", "".join(sections), re.MULTILINE)
+    assert sorted(needed) == sorted(first_column(section(ROOT / "README.md", "Dependencies")))
+    assert "\ndependencies = []\n" in (ROOT / "pyproject.toml").read_text(encoding="utf-8")
+
+
+def test_the_readme_and_the_pages_name_targets_that_exist() -> None:
+    makefile = (ROOT / "Makefile").read_text(encoding="utf-8")
+    targets = set(re.findall(r"^([a-z-]+)(?: [a-z-]+)*:", makefile, re.MULTILINE))
+    for page in (*PAGES, *(ROOT / name / "README.md" for name in ("fuzz", "proof"))):
+        named = set(re.findall(r"(?:^ *|`)make ([a-z-]+)", code_of(page), re.MULTILINE))
+        assert named <= targets, page.name
+
+
+def code_of(page: Path) -> str:
+    """All that a page shows as code."""
+    text = page.read_text(encoding="utf-8")
+    return "\n".join(
+        re.findall(r"^```sh\n.*?^```$|^    .*$|`[^`\n]+`", text, re.DOTALL | re.MULTILINE)
+    )
+
+
 def test_the_picture_of_the_rooms_is_true() -> None:
     page = (ROOT / "ARCHITECTURE.md").read_text(encoding="utf-8")
     # The names are in the first 32 columns, what they are for is behind them.

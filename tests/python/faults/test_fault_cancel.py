@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 import time
+from collections import Counter
 from collections.abc import Callable
 from concurrent.futures import CancelledError
 from typing import Any
@@ -18,6 +19,7 @@ from support import (
     failing,
     noop,
     scaled,
+    together,
     until,
     within,
 )
@@ -113,41 +115,52 @@ def test_the_earliest_cancelled_about_its_due_keeps_no_other_back(make: Any) -> 
         assert second.wait(WATCHDOG)
 
 
+def cancel_from_both_ends(tasks: list[Task]) -> list[set[CancelOutcome]]:
+    """Two threads cancel the tasks while they run; what each task's cancels answered."""
+    there, back = together(
+        lambda: [task.cancel() for task in tasks],
+        lambda: [task.cancel() for task in reversed(tasks)],
+    )
+    assert all(task.wait(WATCHDOG) for task in tasks)
+    return [{one, other} for one, other in zip(there, reversed(back), strict=True)]
+
+
 @pytest.mark.parametrize("workers", [1, 2, 4])
 def test_cancel_racing_the_end_has_one_outcome(make: Any, workers: int) -> None:
     """python/asyncio#123, pebble#75: cancelled and done at once, or told twice."""
-    scheduler = make(workers=workers, history=10)
-    log, calls = Log(scheduler), []
-    tasks = []
-    for round_ in range(scaled(100_000, 1000) // 2):
-        task = scheduler.after(0, noop, id=f"t{round_}")
-        task.add_done_callback(calls.append)
-        outcomes = [task.cancel(), scheduler.cancel(task)]
-        assert task.wait(WATCHDOG)
-        assert any(outcomes) is (task.state is STATES.CANCELLED) is task.cancelled()
-        tasks.append(task)
+    scheduler, calls = make(workers=workers, history=10), []
+    log, tasks, seen = Log(scheduler), [], set()
+    for _ in range(scaled(100_000, 2000) // 50):
+        batch = [scheduler.after(0, time.sleep, 1e-4) for _ in range(50)]
+        for task in batch:
+            task.add_done_callback(calls.append)
+        for task, answers in zip(batch, cancel_from_both_ends(batch), strict=True):
+            assert (CancelOutcome.CANCELLED in answers) is (task.state is STATES.CANCELLED)
+            assert task.cancelled() is (task.state is STATES.CANCELLED)
+            seen |= answers
+        tasks += batch
+    assert len(seen) == 3, "it did not race"
     assert within(scheduler.wait_idle)
     until(lambda: len(calls) >= len(tasks), "the callbacks")
     assert sorted(map(id, calls)) == sorted(map(id, tasks))
-    ends: dict[Any, int] = {}
-    for event in log.of("COMPLETED", "FAILED", "CANCELLED"):
-        ends[event.task_id] = ends.get(event.task_id, 0) + 1
-    assert ends == {task.id: 1 for task in tasks}
+    ends = Counter(event.task_id for event in log.of("COMPLETED", "FAILED", "CANCELLED"))
+    assert ends == dict.fromkeys((task.id for task in tasks), 1)
 
 
 def test_cancel_racing_a_series_ends_it_once(make: Any) -> None:
     """pebble#75: the same for a series, whose end is always CANCELLED."""
-    scheduler = make(workers=2)
-    log = Log(scheduler)
-    rounds = scaled(20_000, 200)
-    for round_ in range(rounds):
-        task = scheduler.every(1e-6, noop, first=0, id=round_)
-        task.cancel()
-        assert task.wait(WATCHDOG)
-        assert task.state is STATES.CANCELLED
+    scheduler, seen = make(workers=2), set()
+    log, tasks = Log(scheduler), []
+    for _ in range(scaled(20_000, 400) // 10):
+        batch = [scheduler.every(1e-6, time.sleep, 1e-4, first=0) for _ in range(10)]
+        seen.update(*cancel_from_both_ends(batch))
+        assert {task.state for task in batch} == {STATES.CANCELLED}
+        tasks += batch
+    assert len(seen) == 3, "it did not race"
     assert within(scheduler.wait_idle)
-    ended = [event.task_id for event in log.of("CANCELLED")]
-    assert sorted(ended) == list(range(rounds))
+    ended = Counter(event.task_id for event in log.of("CANCELLED"))
+    assert ended == dict.fromkeys((task.id for task in tasks), 1)
+    assert {event.next_due for event in log.of("CANCELLED")} == {None}
 
 
 def test_cancel_while_a_retry_waits_ends_the_attempts(manual: Manual) -> None:

@@ -276,3 +276,26 @@ def test_a_wait_on_a_cancelled_task_raises_what_a_future_raises(make: Any) -> No
         with pytest.raises(concurrent.futures.CancelledError):
             task.exception(0)
         assert task.wait(0) and task.done() and task.cancelled() and not task.running()
+
+
+def test_a_loop_closed_while_a_job_runs_is_not_called() -> None:
+    """python/asyncio#258: the end of the job called the closed loop, and wrote a traceback."""
+    code = """
+        import asyncio, threading, duetime
+        scheduler, inside, gate = duetime.Scheduler(2), threading.Event(), threading.Event()
+        def job():
+            inside.set()
+            gate.wait(30)
+        async def first():
+            awaits = asyncio.create_task(in_it(job))
+            while not inside.is_set():
+                await asyncio.sleep(0.001)
+            return awaits  # still waiting when the loop is closed
+        async def in_it(work):
+            return await asyncio.get_running_loop().run_in_executor(scheduler, work)
+        assert asyncio.run(first()).cancelled()
+        gate.set()
+        assert scheduler.wait_idle(30)
+        print(asyncio.run(in_it(lambda: "second")), scheduler.stats().done)
+    """
+    assert clean(python(code)) == ["second", "2"]

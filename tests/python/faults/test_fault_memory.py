@@ -258,3 +258,22 @@ def test_threads_that_only_schedule_leave_nothing(make: Any) -> None:
     for _ in range(scaled(1000, 20)):
         within(schedules)
     assert dead(*references)
+
+
+@pytest.mark.parametrize("wait", ["result", "exception", "wait", "wait_idle"])
+def test_waits_with_a_long_timeout_leave_nothing(make: Any, wait: str) -> None:
+    """wpull#166: the deadline of each wait stayed in a queue until it was due."""
+    scheduler, rounds = make(history=100), scaled(200_000, 4000)
+
+    def waits() -> None:
+        for _ in range(rounds // 2):
+            task = scheduler.after(0, noop)
+            getattr(scheduler if wait == "wait_idle" else task, wait)(timeout=HOUR)
+
+    within(waits)
+    blocks, kilobytes = sys.getallocatedblocks(), resident_kb()
+    within(waits)
+    assert within(scheduler.wait_idle)
+    assert (scheduler.next_due(), scheduler.tasks(STATES.WAITING)) == (None, [])
+    assert sys.getallocatedblocks() - blocks < rounds // 20
+    assert resident_kb() - kilobytes < 4_000
