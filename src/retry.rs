@@ -2,9 +2,9 @@
 //! number of failures.
 
 use std::any::Any;
-use std::hash::{BuildHasher, Hasher, RandomState};
 use std::time::Duration;
 
+use crate::chance::unit_random;
 use crate::clock::{MAX_DURATION, check_duration};
 use crate::error::Error;
 use crate::job::JobError;
@@ -150,13 +150,4 @@ impl RetryPolicy for ExponentialBackoff {
         }
         Ok(())
     }
-}
-
-/// A random number from 0 to 1. The standard library seeds each `RandomState` differently, which
-/// is all the randomness that a spread needs.
-fn unit_random() -> f64 {
-    let bits = RandomState::new().build_hasher().finish();
-    #[expect(clippy::cast_precision_loss, reason = "53 bits are kept, as many as an f64 has")]
-    let unit = (bits >> 11) as f64 / (1_u64 << 53) as f64;
-    unit
 }

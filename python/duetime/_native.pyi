@@ -53,6 +53,7 @@ class _TaskOptions(TypedDict, total=False):
     priority: int
     max_runs: int | None
     until: float | datetime | None
+    jitter: Seconds
 
 __version__: Final[str]
 
@@ -429,6 +430,8 @@ class Task:
         priority: Among tasks with equal due times the higher goes first.
         max_runs: How many slots are run at most; the retries of a slot do not count.
         until: The instant after which a series has no slot.
+        jitter: Each run is due at its slot plus a random part of up to this, which moves no later
+            slot. With a `FixedRate` it must be shorter than the period.
 
     Raises:
         ValueError: A number is out of its bounds, or a datetime is naive.
@@ -455,6 +458,7 @@ class Task:
         priority: int = 0,
         max_runs: int | None = None,
         until: float | datetime | None = None,
+        jitter: Seconds = 0.0,
     ) -> Self: ...
     @overload
     def __new__(
@@ -469,6 +473,7 @@ class Task:
         priority: int = 0,
         max_runs: int | None = None,
         until: float | datetime | None = None,
+        jitter: Seconds = 0.0,
     ) -> Self: ...
     @property
     def id(self) -> TaskId | None:
@@ -508,6 +513,34 @@ class Task:
     @property
     def error(self) -> BaseException | None:
         """The last failure, also of a series that goes on; `None` if no run failed."""
+
+    def preview(self, n: int) -> list[float]:
+        """Give the next due times, in seconds of the scheduler's clock, without running anything.
+
+        They are told as if each run ended in the instant in which it is due, `max_runs` and `until`
+        applied. The first is that of the run that waits, a retry included; while the task runs,
+        that of the run that follows if this one ends now and is not retried. Jitter is left out of
+        all but the first. A recurrence of your own is asked, so its `next_due` should depend on
+        nothing but its arguments.
+
+        Args:
+            n: How many, from 0 to 1,000,000.
+
+        Returns:
+            `n` times; fewer if the series ends before, none if it has ended or was told to stop.
+
+        Raises:
+            ValueError: `n` is out of bounds, or the recurrence does not move forward.
+            TypeError: `n` is not an int.
+            RuntimeError: The task is not scheduled, and its `due` or `until` is a datetime: only
+                its scheduler's clock can tell.
+            BaseException: What the recurrence raised.
+
+        Example:
+            >>> from duetime import FixedRate, Task
+            >>> Task(due=0, job=print, recurrence=FixedRate(90), until=250).preview(5)
+            [0.0, 90.0, 180.0]
+        """
 
     def result(self, timeout: Seconds | None = None) -> Any:
         """Wait for the end and give what the last run returned.

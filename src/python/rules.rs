@@ -1,5 +1,5 @@
 //! Recurrences and retry policies across the border. Invariant: ours are native on both sides and
-//! never call Python; anybody's are Python objects whose mistakes end their own task only.
+//! run no Python code; anybody's are Python objects whose mistakes end their own task only.
 
 use std::sync::OnceLock;
 use std::time::Duration;
@@ -13,7 +13,7 @@ use super::lookup::{Lookup, Names};
 use super::numbers::{as_seconds, duration, integer, timestamp, wrong_type};
 use super::policies::{ExponentialBackoff, Never, RetryFixedDelay};
 use super::recurrences::{FixedDelay, FixedRate, OneTime};
-use crate::{JobError, Next, Recurrence, RetryPolicy, Timestamp, retry};
+use crate::{Error, JobError, Next, Recurrence, RetryPolicy, Timestamp, retry};
 
 static NAMES: Names<2> = Names::new(["next_due", "delay_after_failure"]);
 pub(super) static LOOKUPS: &[&dyn Lookup] = &[&NAMES];
@@ -59,6 +59,14 @@ impl Rule {
 }
 
 impl Recurrence for Rule {
+    fn check_jitter(&self, jitter: Duration) -> Result<(), Error> {
+        match self {
+            Self::Rate(rate) => rate.check_jitter(jitter),
+            Self::Delay(delay) => delay.check_jitter(jitter),
+            Self::Custom(_) => Ok(()),
+        }
+    }
+
     fn next_due(&self, due: Timestamp, finished: Timestamp) -> Result<Option<Next>, JobError> {
         match self {
             Self::Rate(rate) => rate.next_due(due, finished),

@@ -151,7 +151,8 @@ def tasks(scheduler: Scheduler) -> None:
         until=SOON + timedelta(hours=1),
     )
     Task(7, due=0, job=lambda: None)
-    Task(due=0.5, job=Report(), until=10)
+    Task(due=0.5, job=Report(), until=10, jitter=timedelta(seconds=1))
+    assert_type(task.preview(3), list[float])
     Task(due=0, job=add, args=("one",))  # type: ignore[arg-type]
     Task(due=0, job=5)  # type: ignore[call-overload]
 
@@ -191,7 +192,7 @@ def shorthands(scheduler: Scheduler) -> None:
     assert_type(scheduler.after(0.5, Report(), retry=Twice()), Task)
     assert_type(scheduler.at(SOON, add, 1), Task)
     assert_type(scheduler.at(12.5, Report(), id=5), Task)
-    assert_type(scheduler.every(600, add, 1, first=SOON, max_runs=3, until=SOON), Task)
+    assert_type(scheduler.every(600, add, 1, first=SOON, until=SOON, jitter=1), Task)
     assert_type(scheduler.every(FixedDelay(600), Report(), first=0), Task)
     scheduler.after(5, add, "one")  # type: ignore[arg-type]
     scheduler.after(5, print, unknown=1)  # type: ignore[call-overload]
