@@ -78,20 +78,20 @@ impl Plan {
         self.series.as_ref().map_or(first, |series| series.due(first, chance))
     }
 
-    /// Decides what follows a run that ended at `finished`, and moves the plan on to it. `chance`
-    /// gives numbers from 0 to 1.
+    /// Decides what follows a run that ended at `finished`, with `error` if it failed, and moves
+    /// the plan on to it. `chance` gives numbers from 0 to 1.
     pub(crate) fn after(
         &mut self,
-        failed: bool,
+        error: Option<&JobError>,
         finished: Timestamp,
         chance: impl Fn() -> f64,
     ) -> Verdict {
-        self.decide(failed, finished, chance).unwrap_or_else(Verdict::Broken)
+        self.decide(error, finished, chance).unwrap_or_else(Verdict::Broken)
     }
 
     fn decide(
         &mut self,
-        failed: bool,
+        error: Option<&JobError>,
         finished: Timestamp,
         chance: impl Fn() -> f64,
     ) -> Result<Verdict, JobError> {
@@ -99,9 +99,9 @@ impl Plan {
             Some(series) => series.next(self.slot, finished)?.map(|next| (series, next)),
             None => None,
         };
-        if failed {
+        if let Some(error) = error {
             self.slot_failures += 1;
-            let retry = self.retry_due(finished)?;
+            let retry = self.retry_due(error, finished)?;
             // A retry never starts at or after the next slot: that slot is run instead.
             let in_time = |due: &Timestamp| next.is_none_or(|(_, next)| *due < next.due);
             if let Some(due) = retry.filter(in_time) {
@@ -116,11 +116,15 @@ impl Plan {
         Ok(Verdict::Again { due: series.due(due, chance), missed })
     }
 
-    fn retry_due(&self, finished: Timestamp) -> Result<Option<Timestamp>, JobError> {
+    fn retry_due(
+        &self,
+        error: &JobError,
+        finished: Timestamp,
+    ) -> Result<Option<Timestamp>, JobError> {
         let Some(retry) = &self.retry else {
             return Ok(None);
         };
-        let delay = contain(|| retry.delay_after_failure(self.slot_failures))??;
+        let delay = contain(|| retry.delay_after(error, self.slot_failures))??;
         let allows = |due: &Timestamp| self.series.as_ref().is_none_or(|all| all.allows(*due));
         Ok(delay.map(|delay| finished + delay).filter(allows))
     }
@@ -139,7 +143,7 @@ mod tests {
     }
 
     fn failed(plan: &mut Plan, finished: i64) -> Option<i64> {
-        match plan.after(true, at(finished), || 0.5) {
+        match plan.after(Some(&JobError::new("failed")), at(finished), || 0.5) {
             Verdict::Again { due, .. } => Some(due.as_nanos()),
             Verdict::End => None,
             Verdict::Broken(error) => panic!("{error}"),

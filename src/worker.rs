@@ -151,7 +151,7 @@ impl Story<'_> {
             return self.finish(work, &ran, end.clone(), end);
         };
         let series = plan.is_series();
-        let verdict = plan.after(ran.error.is_some(), finished, unit_random);
+        let verdict = plan.after(ran.error(), finished, unit_random);
         let if_stopped = if series { Ended::Cancelled } else { outcome.clone().into() };
         match verdict {
             Verdict::Again { due, missed } if self.goes_on() => self.again(work, &ran, due, missed),

@@ -11,7 +11,7 @@ over 100 years is `ValueError`. An instant is seconds of the scheduler's clock o
 import types
 from collections.abc import Callable, Iterable
 from datetime import datetime
-from typing import Any, Final, TypedDict, final, overload
+from typing import Any, Final, TypeAlias, TypedDict, final, overload
 
 from typing_extensions import Never as _Never
 from typing_extensions import Self, TypeVarTuple, Unpack, disjoint_base
@@ -39,6 +39,7 @@ __all__ = [
     "Scheduler",
     "Task",
     "__version__",
+    "_seconds",
     "_shutdown_all",
     "current_run",
 ]
@@ -54,6 +55,8 @@ class _TaskOptions(TypedDict, total=False):
     max_runs: int | None
     until: float | datetime | None
     jitter: Seconds
+
+_Errors: TypeAlias = type[BaseException] | tuple[type[BaseException], ...]
 
 __version__: Final[str]
 
@@ -71,6 +74,9 @@ def current_run() -> Run | None:
 
 def _shutdown_all() -> None:
     """Shut down every scheduler of this process, and wait for their running jobs."""
+
+def _seconds(parameter: str, value: Seconds, /) -> float:
+    """Give a length of time in seconds; refuse one that is out of bounds."""
 
 @final
 class OneTime:
@@ -195,6 +201,9 @@ class RetryFixedDelay:
     Args:
         max_retries: How many attempts may follow the first.
         delay: From the end of a failed attempt to the next.
+        retry_on: Retry only after these errors: a class or a tuple of classes, as `except` takes;
+            after any by default.
+        give_up_on: No retry after these, even if `retry_on` names them; none by default.
 
     Raises:
         ValueError: A number is out of its bounds.
@@ -202,12 +211,19 @@ class RetryFixedDelay:
 
     Example:
         >>> from duetime import retry
-        >>> policy = retry.FixedDelay(max_retries=2, delay=300)
+        >>> policy = retry.FixedDelay(max_retries=2, delay=300, retry_on=ConnectionError)
         >>> [policy.delay_after_failure(failures) for failures in (1, 2, 3)]
         [300.0, 300.0, None]
     """
 
-    def __new__(cls, max_retries: int, delay: Seconds) -> Self: ...
+    def __new__(
+        cls,
+        max_retries: int,
+        delay: Seconds,
+        *,
+        retry_on: _Errors | None = None,
+        give_up_on: _Errors | None = None,
+    ) -> Self: ...
     @property
     def max_retries(self) -> int:
         """How many attempts may follow the first."""
@@ -215,6 +231,14 @@ class RetryFixedDelay:
     @property
     def delay(self) -> float:
         """From the end of a failed attempt to the next, in seconds."""
+
+    @property
+    def retry_on(self) -> tuple[type[BaseException], ...] | None:
+        """The errors after which there is a retry; `None` for any."""
+
+    @property
+    def give_up_on(self) -> tuple[type[BaseException], ...] | None:
+        """The errors after which there is none; `None` if none are named."""
 
     def delay_after_failure(self, failures: int) -> float | None:
         """Give the delay before the next attempt in seconds, or `None` to give up.
@@ -238,6 +262,9 @@ class ExponentialBackoff:
         cap: The longest delay.
         jitter: From 0 to 1: each delay is cut by a random part of up to this share, so that tasks
             which failed together do not come back together.
+        retry_on: Retry only after these errors: a class or a tuple of classes, as `except` takes;
+            after any by default.
+        give_up_on: No retry after these, even if `retry_on` names them; none by default.
 
     Raises:
         ValueError: A number is out of its bounds.
@@ -257,6 +284,9 @@ class ExponentialBackoff:
         factor: float = 2.0,
         cap: Seconds | None = None,
         jitter: float = 0.0,
+        *,
+        retry_on: _Errors | None = None,
+        give_up_on: _Errors | None = None,
     ) -> Self: ...
     @property
     def max_retries(self) -> int:
@@ -277,6 +307,14 @@ class ExponentialBackoff:
     @property
     def jitter(self) -> float:
         """The share of a delay that chance may take away."""
+
+    @property
+    def retry_on(self) -> tuple[type[BaseException], ...] | None:
+        """The errors after which there is a retry; `None` for any."""
+
+    @property
+    def give_up_on(self) -> tuple[type[BaseException], ...] | None:
+        """The errors after which there is none; `None` if none are named."""
 
     def delay_after_failure(self, failures: int) -> float | None:
         """Give the delay before the next attempt in seconds, or `None` to give up.

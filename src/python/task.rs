@@ -508,7 +508,7 @@ impl Task {
         {
             draft.callee.objects().try_for_each(|object| visit.call(object))?;
             let rule = draft.rule.as_ref().and_then(Rule::object);
-            let policy = draft.policy.as_ref().and_then(Policy::object);
+            let policy = draft.policy.iter().flat_map(Policy::objects);
             let others = rule.into_iter().chain(policy).chain(&draft.label);
             return others.into_iter().try_for_each(|object| visit.call(object));
         }

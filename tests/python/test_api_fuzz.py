@@ -175,6 +175,10 @@ CONSTRUCTORS: dict[str, Callable[..., Any]] = {
     "backoff, factor": lambda x, y, kw: retry.ExponentialBackoff(3, 1, factor=x),
     "backoff, cap": lambda x, y, kw: retry.ExponentialBackoff(3, 1, cap=x),
     "backoff, jitter": lambda x, y, kw: retry.ExponentialBackoff(3, 1, jitter=x),
+    "policy, filters": lambda x, y, kw: retry.FixedDelay(3, 1, retry_on=x, give_up_on=y),
+    "policy, filter": lambda x, y, kw: retry.ExponentialBackoff(3, 1, retry_on=(x, y)),
+    "RetryAfter": lambda x, y, kw: retry.RetryAfter(x),
+    "GiveUp": lambda x, y, kw: retry.GiveUp(x),
     "preview": lambda x, y, kw: Task(due=1, job=job, recurrence=FixedRate(5)).preview(x),
     "preview, task": lambda x, y, kw: Task(**{"due": x, "job": job, **kw}).preview(9),
 }

@@ -106,6 +106,7 @@ def own_rules() -> None:
         retry.Never(),
         retry.FixedDelay(3, timedelta(minutes=5)),
         retry.ExponentialBackoff(max_retries=5, base=1, factor=3, cap=60.0, jitter=0.1),
+        retry.FixedDelay(3, 5, retry_on=OSError, give_up_on=(KeyError, FileNotFoundError)),
     ]
     with Scheduler() as scheduler:
         for recurrence, policy in zip(recurrences, policies, strict=False):
@@ -133,6 +134,13 @@ def rules() -> None:
     assert_type(backoff.jitter, float)
     assert_type(backoff.delay_after_failure(1), float | None)
     assert_type(retry.FixedDelay(1, 5).max_retries, int)
+    assert_type(retry.FixedDelay(1, 5).retry_on, tuple[type[BaseException], ...] | None)
+    assert_type(backoff.give_up_on, tuple[type[BaseException], ...] | None)
+    retry.FixedDelay(1, 5, retry_on=int)  # type: ignore[arg-type]
+    retry.FixedDelay(1, 5, OSError)  # type: ignore[call-arg]
+    assert_type(retry.RetryAfter(timedelta(minutes=1)).seconds, float)
+    error: DuetimeError = retry.GiveUp("why")
+    assert_type(error.__cause__, BaseException | None)
     assert_type(retry.FixedDelay(1, 5).delay, float)
     assert_type(retry.FixedDelay(1, 5).delay_after_failure(1), float | None)
     retry.Never().delay_after_failure(1)
