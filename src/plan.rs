@@ -73,18 +73,19 @@ impl Plan {
     }
 
     /// Begins at the slot `first`; gives when its run is due.
-    pub(crate) fn begin(&mut self, first: Timestamp, chance: impl Fn() -> f64) -> Timestamp {
+    pub(crate) fn begin(&mut self, first: Timestamp, chance: fn() -> f64) -> Timestamp {
         self.slot = Slot::first(first);
         self.series.as_ref().map_or(first, |series| series.due(first, chance))
     }
 
     /// Decides what follows a run that ended at `finished`, with `error` if it failed, and moves
     /// the plan on to it. `chance` gives numbers from 0 to 1.
+    #[inline(never)] // so that it is not in the way of tasks without a plan
     pub(crate) fn after(
         &mut self,
         error: Option<&JobError>,
         finished: Timestamp,
-        chance: impl Fn() -> f64,
+        chance: fn() -> f64,
     ) -> Verdict {
         self.decide(error, finished, chance).unwrap_or_else(Verdict::Broken)
     }
@@ -93,7 +94,7 @@ impl Plan {
         &mut self,
         error: Option<&JobError>,
         finished: Timestamp,
-        chance: impl Fn() -> f64,
+        chance: fn() -> f64,
     ) -> Result<Verdict, JobError> {
         let next = match &self.series {
             Some(series) => series.next(self.slot, finished)?.map(|next| (series, next)),

@@ -83,7 +83,7 @@ impl Series {
     }
 
     /// When the run of the slot at `slot` is due. `chance` gives numbers from 0 to 1.
-    pub(crate) fn due(&self, slot: Timestamp, chance: impl Fn() -> f64) -> Timestamp {
+    pub(crate) fn due(&self, slot: Timestamp, chance: fn() -> f64) -> Timestamp {
         if self.jitter.is_zero() {
             return slot;
         }
