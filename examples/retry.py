@@ -1,4 +1,4 @@
-"""Retries: a built-in policy, one of your own, and a series that retries within its slot."""
+"""Retries: built-in policies, one of your own, what a job says, and a series within its slot."""
 
 from __future__ import annotations
 
@@ -29,6 +29,23 @@ class Patient:
         return 60 if failures < 10 else None
 
 
+class Library:
+    """A service that is down, then busy, and then has no such book."""
+
+    def __init__(self) -> None:
+        self.replies = [503, 429, 404]
+
+    def fetch(self) -> str:
+        """Fail in the way that suits the reply."""
+        match self.replies.pop(0):
+            case 429:
+                raise retry.RetryAfter(45)  # when the server says, not when the policy does
+            case 404:
+                raise retry.GiveUp("no such book")  # whatever the policy says
+            case status:
+                raise ConnectionError(f"status {status}")
+
+
 def tell(event: Event) -> None:
     """Say what failed, and whether it is tried again."""
     then = "given up" if event.next_due is None else f"again at {event.next_due:g} s"
@@ -36,7 +53,7 @@ def tell(event: Event) -> None:
 
 
 def main() -> None:
-    """Run three tasks against a service that comes up after 100 seconds."""
+    """Run tasks against services that come up after a while, or not at all."""
     clock = ManualClock()
     weather = Weather(clock, up_at=100)
     with Scheduler(workers=1, clock=clock) as scheduler:
@@ -45,6 +62,11 @@ def main() -> None:
         backoff = retry.ExponentialBackoff(max_retries=4, base=10, factor=3, cap=60)
         growing = scheduler.after(0, weather.fetch, retry=backoff, id="growing")
         patient = scheduler.after(0, weather.fetch, retry=Patient(), id="patient")
+
+        # Only what may pass is retried: a fault of our own would be final.
+        passing = retry.FixedDelay(max_retries=5, delay=5, retry_on=(OSError, EOFError))
+        book = scheduler.after(0, Library().fetch, retry=passing, id="book")
+        fault = scheduler.after(0, lambda: 1 / 0, retry=passing, id="fault")
 
         # A series retries within its slot. A retry that would come at or after the next slot is
         # not made: the next slot is run instead.
@@ -60,6 +82,8 @@ def main() -> None:
         clock.advance(600)
         print(f"growing: {growing.result()} after {growing.runs} attempts")
         print(f"patient: {patient.result()} after {patient.runs} attempts")
+        print(f"book: {book.exception()!r} after {book.runs} attempts")
+        print(f"fault: {fault.exception()!r} after {fault.runs} attempt")
         print(f"series: {series.state.name}, {series.runs} runs, {series.failures} failed")
 
 

@@ -6,6 +6,7 @@
 
 use std::collections::HashSet;
 
+use crate::chance::unit_random;
 use crate::error::Error;
 use crate::id::TaskId;
 use crate::record::{Record, TaskRef, Work};
@@ -78,9 +79,7 @@ fn holders(registry: &Registry, tasks: &[Task], replace: bool) -> Result<Vec<Tas
 
 fn enter(registry: &mut Registry, task: Task) -> TaskRef {
     let Task { id, due, job, priority, mut plan, label } = task;
-    if let Some(plan) = &mut plan {
-        plan.slot = due;
-    }
+    let due = plan.as_mut().map_or(due, |plan| plan.begin(due, unit_random));
     let number = registry.next_number();
     let work = Work { job, plan };
     let record = TaskRef::new(Record::new(number, id.clone(), due, priority, work, label));

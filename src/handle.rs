@@ -108,6 +108,35 @@ impl TaskHandle {
         Some(self.host.upgrade()?.now())
     }
 
+    /// The next `count` due times, as if each run ended in the instant in which it is due; fewer
+    /// if the series ends before. The first is that of the run that waits, a retry included; while
+    /// the task runs, that of the run that follows if this one ends now and is not retried. None
+    /// for a task that has ended or was told to stop. Jitter is left out of all but the first.
+    ///
+    /// Nothing is run and nothing changes; a recurrence of your own is asked, on this thread.
+    ///
+    /// ```
+    /// use duetime::{FixedRate, ManualClock, Scheduler, Timestamp};
+    /// use std::time::Duration;
+    /// let scheduler = Scheduler::builder().clock(ManualClock::new()).build()?;
+    /// let tick = scheduler.every(FixedRate::new(Duration::from_nanos(30)), || ())?;
+    /// let at = Timestamp::from_nanos;
+    /// assert_eq!(tick.preview(3)?, [at(30), at(60), at(90)]);
+    /// # Ok::<_, Box<dyn std::error::Error>>(())
+    /// ```
+    ///
+    /// # Errors
+    /// [`TaskError::Failed`] with the recurrence's error, [`TaskError::Forked`].
+    pub fn preview(&self, count: usize) -> Result<Vec<Timestamp>, TaskError> {
+        self.check_process().map_err(|_| TaskError::Forked)?;
+        let ahead = self.record.ahead();
+        let now = self.now().unwrap_or(Timestamp::MIN);
+        let dues = ahead.preview(count, now).map_err(TaskError::Failed);
+        // It may be the last to hold the user's rule.
+        drop(contain(|| drop(ahead)));
+        dues
+    }
+
     /// What [`Task::label`](crate::Task::label) put on the task.
     #[must_use]
     pub fn label(&self) -> Option<Arc<dyn Any + Send + Sync>> {

@@ -23,6 +23,7 @@
 
 mod admission;
 mod builder;
+mod chance;
 mod clock;
 mod closing;
 mod crew;
@@ -49,6 +50,7 @@ pub mod retry;
 mod room;
 mod run;
 mod scheduler;
+mod series;
 mod shared;
 mod slack;
 mod state;

@@ -1,25 +1,24 @@
 //! What follows a run: the next slot, a retry, or the end. Invariant: decided from the plan, the
-//! outcome and one reading of the clock alone; no lock, no thread, no clock.
+//! outcome, one reading of the clock and a draw of chance alone; no lock, no thread, no clock.
+
+use std::any::Any;
+use std::sync::Arc;
 
 use crate::clock::Timestamp;
 use crate::error::Error;
-use crate::job::{JobError, NotForward, contain};
-use crate::recurrence::{Next, Recurrence};
+use crate::job::{JobError, contain};
+use crate::recurrence::Next;
 use crate::retry::RetryPolicy;
+use crate::series::{Position, Series, Slot};
 
 /// The rules of a task that has any, and where in its series it is. Owned by whoever owns the job:
 /// the waiting record, or the worker that runs it.
 pub(crate) struct Plan {
-    pub(crate) recurrence: Option<Box<dyn Recurrence>>,
+    /// `None`: one slot, for ever.
+    pub(crate) series: Option<Arc<Series>>,
     pub(crate) retry: Option<Box<dyn RetryPolicy>>,
-    /// How many slots are run at most; the retries of a slot do not count.
-    pub(crate) max_runs: Option<u64>,
-    /// No run is due after this.
-    pub(crate) until: Option<Timestamp>,
-    /// The due time of the slot that is being run, whatever its retries are due at.
-    pub(crate) slot: Timestamp,
-    /// How many slots were run, that one included.
-    pub(crate) slots: u64,
+    /// The slot that is being run.
+    pub(crate) slot: Slot,
     /// Failed attempts of that slot.
     pub(crate) slot_failures: u64,
 }
@@ -37,21 +36,28 @@ pub(crate) enum Verdict {
 
 impl Default for Plan {
     fn default() -> Self {
-        Self {
-            recurrence: None,
-            retry: None,
-            max_runs: None,
-            until: None,
-            slot: Timestamp::ZERO,
-            slots: 1,
-            slot_failures: 0,
-        }
+        Self { series: None, retry: None, slot: Slot::first(Timestamp::ZERO), slot_failures: 0 }
     }
 }
 
 impl Plan {
     pub(crate) fn is_series(&self) -> bool {
-        self.recurrence.is_some()
+        self.series.as_ref().is_some_and(|series| series.recurrence.is_some())
+    }
+
+    /// Where it is in its series, for who looks ahead.
+    pub(crate) fn position(&self) -> Option<Position> {
+        self.series.clone().map(|series| (series, self.slot))
+    }
+
+    /// Shows the user's rules. `show` only looks.
+    pub(crate) fn visit(&self, show: &mut dyn FnMut(&dyn Any)) {
+        if let Some(recurrence) = self.series.as_ref().and_then(|all| all.recurrence.as_ref()) {
+            show(&**recurrence);
+        }
+        if let Some(retry) = &self.retry {
+            show(&**retry);
+        }
     }
 
     /// The number of this attempt at the slot, from 1.
@@ -60,73 +66,68 @@ impl Plan {
     }
 
     pub(crate) fn check(&self, due: Timestamp) -> Result<(), Error> {
-        if let Some(recurrence) = &self.recurrence {
-            contain(|| recurrence.check()).unwrap_or(Ok(()))?;
-        }
         if let Some(retry) = &self.retry {
             contain(|| retry.check()).unwrap_or(Ok(()))?;
         }
-        if self.max_runs == Some(0) {
-            return Err(Error::invalid("max_runs", 0, "at least 1"));
-        }
-        match self.until {
-            Some(until) if until < due => {
-                Err(Error::invalid("until", until, "not before the first due time"))
-            }
-            _ => Ok(()),
-        }
+        self.series.as_ref().map_or(Ok(()), |series| series.check(due))
     }
 
-    /// Decides what follows a run that ended at `finished`, and moves the plan on to it.
-    pub(crate) fn after(&mut self, failed: bool, finished: Timestamp) -> Verdict {
-        self.decide(failed, finished).unwrap_or_else(Verdict::Broken)
+    /// Begins at the slot `first`; gives when its run is due.
+    pub(crate) fn begin(&mut self, first: Timestamp, chance: fn() -> f64) -> Timestamp {
+        self.slot = Slot::first(first);
+        self.series.as_ref().map_or(first, |series| series.due(first, chance))
     }
 
-    fn decide(&mut self, failed: bool, finished: Timestamp) -> Result<Verdict, JobError> {
-        let next = self.next_slot(finished)?;
-        if failed {
+    /// Decides what follows a run that ended at `finished`, with `error` if it failed, and moves
+    /// the plan on to it. `chance` gives numbers from 0 to 1.
+    #[inline(never)] // so that it is not in the way of tasks without a plan
+    pub(crate) fn after(
+        &mut self,
+        error: Option<&JobError>,
+        finished: Timestamp,
+        chance: fn() -> f64,
+    ) -> Verdict {
+        self.decide(error, finished, chance).unwrap_or_else(Verdict::Broken)
+    }
+
+    fn decide(
+        &mut self,
+        error: Option<&JobError>,
+        finished: Timestamp,
+        chance: fn() -> f64,
+    ) -> Result<Verdict, JobError> {
+        let next = match &self.series {
+            Some(series) => series.next(self.slot, finished)?.map(|next| (series, next)),
+            None => None,
+        };
+        if let Some(error) = error {
             self.slot_failures += 1;
-            let retry = self.retry_due(finished)?;
+            let retry = self.retry_due(error, finished)?;
             // A retry never starts at or after the next slot: that slot is run instead.
-            if let Some(due) = retry.filter(|&due| next.is_none_or(|next| due < next.due)) {
+            let in_time = |due: &Timestamp| next.is_none_or(|(_, next)| *due < next.due);
+            if let Some(due) = retry.filter(in_time) {
                 return Ok(Verdict::Again { due, missed: 0 });
             }
         }
-        let Some(Next { due, missed }) = next else {
+        let Some((series, Next { due, missed })) = next else {
             return Ok(Verdict::End);
         };
-        self.slot = due;
-        self.slots += 1;
+        self.slot = self.slot.following(due);
         self.slot_failures = 0;
-        Ok(Verdict::Again { due, missed })
+        Ok(Verdict::Again { due: series.due(due, chance), missed })
     }
 
-    fn next_slot(&self, finished: Timestamp) -> Result<Option<Next>, JobError> {
-        let Some(recurrence) = &self.recurrence else {
-            return Ok(None);
-        };
-        if self.max_runs.is_some_and(|max| self.slots >= max) {
-            return Ok(None);
-        }
-        let next = contain(|| recurrence.next_due(self.slot, finished))??;
-        match next {
-            Some(next) if next.due <= self.slot => {
-                Err(JobError::new(NotForward { due: self.slot, next: next.due }))
-            }
-            next => Ok(next.filter(|next| self.allows(next.due))),
-        }
-    }
-
-    fn retry_due(&self, finished: Timestamp) -> Result<Option<Timestamp>, JobError> {
+    fn retry_due(
+        &self,
+        error: &JobError,
+        finished: Timestamp,
+    ) -> Result<Option<Timestamp>, JobError> {
         let Some(retry) = &self.retry else {
             return Ok(None);
         };
-        let delay = contain(|| retry.delay_after_failure(self.slot_failures))??;
-        Ok(delay.map(|delay| finished + delay).filter(|&due| self.allows(due)))
-    }
-
-    fn allows(&self, due: Timestamp) -> bool {
-        self.until.is_none_or(|until| due <= until)
+        let delay = contain(|| retry.delay_after(error, self.slot_failures))??;
+        let allows = |due: &Timestamp| self.series.as_ref().is_none_or(|all| all.allows(*due));
+        Ok(delay.map(|delay| finished + delay).filter(allows))
     }
 }
 
@@ -143,33 +144,37 @@ mod tests {
     }
 
     fn failed(plan: &mut Plan, finished: i64) -> Option<i64> {
-        match plan.after(true, at(finished)) {
+        match plan.after(Some(&JobError::new("failed")), at(finished), || 0.5) {
             Verdict::Again { due, .. } => Some(due.as_nanos()),
             Verdict::End => None,
             Verdict::Broken(error) => panic!("{error}"),
         }
     }
 
-    fn series(period: u64, delay: u64) -> Plan {
-        Plan {
-            recurrence: Some(Box::new(FixedRate::new(Duration::from_nanos(period)))),
-            retry: Some(Box::new(retry::FixedDelay::new(1, Duration::from_nanos(delay)))),
-            ..Plan::default()
-        }
+    fn every(period: u64) -> Series {
+        let rate = FixedRate::new(Duration::from_nanos(period));
+        Series { recurrence: Some(Box::new(rate)), ..Series::default() }
+    }
+
+    /// A plan with one retry a slot.
+    fn plan(series: Series, delay: u64) -> Plan {
+        let retry = retry::FixedDelay::new(1, Duration::from_nanos(delay));
+        let series = Some(Arc::new(series));
+        Plan { series, retry: Some(Box::new(retry)), ..Plan::default() }
     }
 
     #[test]
     fn a_retry_comes_before_the_next_slot_or_not_at_all() {
-        let mut plan = series(10, 3);
-        assert_eq!(failed(&mut plan, 0), Some(3));
-        assert_eq!(failed(&mut plan, 3), Some(10), "one retry a slot");
-        assert_eq!(failed(&mut series(10, 15), 0), Some(10));
-        assert_eq!(failed(&mut series(10, 10), 0), Some(10), "at the slot is too late");
+        let mut first = plan(every(10), 3);
+        assert_eq!(failed(&mut first, 0), Some(3));
+        assert_eq!(failed(&mut first, 3), Some(10), "one retry a slot");
+        assert_eq!(failed(&mut plan(every(10), 15), 0), Some(10));
+        assert_eq!(failed(&mut plan(every(10), 10), 0), Some(10), "at the slot is too late");
     }
 
     #[test]
     fn max_runs_counts_slots_and_not_their_retries() {
-        let mut plan = Plan { max_runs: Some(2), ..series(10, 3) };
+        let mut plan = plan(Series { max_runs: Some(2), ..every(10) }, 3);
         assert_eq!(failed(&mut plan, 0), Some(3));
         assert_eq!(failed(&mut plan, 3), Some(10));
         assert_eq!(failed(&mut plan, 10), Some(13));
@@ -178,8 +183,20 @@ mod tests {
 
     #[test]
     fn until_bounds_slots_and_retries() {
-        let mut plan = Plan { until: Some(at(10)), ..series(10, 3) };
+        let mut plan = plan(Series { until: Some(at(10)), ..every(10) }, 3);
         assert_eq!(failed(&mut plan, 9), Some(10));
         assert_eq!(failed(&mut plan, 10), None);
+    }
+
+    #[test]
+    fn chance_moves_the_run_and_not_the_slot() {
+        let jitter = Duration::from_nanos(4);
+        let mut plan = plan(Series { jitter, ..every(10) }, 3);
+        assert_eq!(plan.begin(at(0), || 1.0), at(4));
+        assert_eq!(failed(&mut plan, 4), Some(7), "a retry is not moved");
+        assert_eq!(failed(&mut plan, 7), Some(12));
+        assert_eq!(plan.slot.at, at(10));
+        plan.slot_failures = 1;
+        assert_eq!(failed(&mut plan, 12), Some(22), "it does not add up");
     }
 }

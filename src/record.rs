@@ -1,6 +1,7 @@
 //! What a scheduler knows of one task. Invariants: the job and its rules are owned by exactly one
 //! place at a time (this record while the task waits, the worker while it runs, nobody after the
-//! end), and no user value is dropped under a lock: what goes is handed out to be dropped.
+//! end; only the series is shared, with who looks ahead), and no user value is dropped under a
+//! lock: what goes is handed out to be dropped.
 //!
 //! A plain one-off task is small (64 bytes and its job): what only some tasks have lies in a
 //! [`Full`] part, made when it is first needed.
@@ -15,6 +16,7 @@ use crate::info::{Facts, Ran, TaskInfo};
 use crate::job::{Job, JobError, Value};
 use crate::leash::Leash;
 use crate::plan::Plan;
+use crate::series::{Ahead, Position};
 use crate::state::{StateCell, TaskState};
 use crate::sync::{AtomicI64, AtomicU8, Ordering, SmallMutex};
 
@@ -62,6 +64,8 @@ pub(crate) struct Full {
     pub(crate) work: Option<Work>,
     pub(crate) label: Option<Label>,
     pub(crate) facts: Facts,
+    /// Where in its series a running task is, for who looks ahead.
+    pub(crate) position: Option<Position>,
     /// Why the last failed run failed.
     pub(crate) error: Option<JobError>,
     pub(crate) ended: Option<Ended>,
@@ -113,6 +117,8 @@ pub(crate) struct Over {
     pub(crate) watchers: Watchers,
     /// The error of an earlier run.
     pub(crate) old_error: Option<JobError>,
+    /// What was kept for who looks ahead.
+    pub(crate) position: Option<Position>,
 }
 
 /// Who wants to know of a task's end: a waiting thread, or a done-callback.
@@ -210,6 +216,7 @@ impl Record {
         let number = match &mut *body {
             Body::Full(Some(full)) => {
                 full.facts.started = Some(started);
+                full.position = work.plan.as_ref().and_then(|plan| plan.position());
                 full.facts.runs + 1
             }
             _ => 1,
@@ -268,6 +275,7 @@ impl Record {
     /// be dropped.
     pub(crate) fn check_in(&self, work: Work, ran: &Ran, missed: u64) -> Option<JobError> {
         self.with(|full| {
+            full.position = None; // shared with `work`, so nothing of a user is dropped
             full.work = Some(work);
             full.leash = None;
             full.facts.missed += missed;
@@ -297,6 +305,23 @@ impl Record {
         }
     }
 
+    /// What can be told of the due times to come. Nothing follows a stop or an end.
+    pub(crate) fn ahead(&self) -> Ahead {
+        let body = self.body.lock();
+        if self.state.is_stopping() || self.state.get().is_end() {
+            return Ahead::default();
+        }
+        let Body::Full(full) = &*body else {
+            return Ahead { due: Some(self.due()), series: None };
+        };
+        let waiting = full.as_ref().and_then(|full| full.work.as_ref());
+        let series = match waiting {
+            Some(work) => work.plan.as_ref().and_then(|plan| plan.position()),
+            None => full.as_ref().and_then(|full| full.position.clone()),
+        };
+        Ahead { due: waiting.map(|_| self.due()), series }
+    }
+
     /// Moves the state to its end and keeps how it ended, in one step for whoever waits. Where
     /// nobody `can_ask` and nothing is kept, nothing is made to keep it in.
     pub(crate) fn end(&self, end: &End<'_>, can_ask: bool) -> Over {
@@ -310,7 +335,7 @@ impl Record {
         {
             let mut facts = Facts::default();
             end.ran.into_iter().for_each(|ran| facts.note(ran));
-            return Over { ended, facts, watchers: Vec::new(), old_error: None };
+            return Over { ended, facts, watchers: Vec::new(), old_error: None, position: None };
         }
         let full = body.full();
         if let Some(leash) = full.leash.take()
@@ -321,7 +346,8 @@ impl Record {
         let old_error = end.ran.and_then(|ran| full.note(ran));
         full.ended = Some(ended.clone());
         let watchers = mem::take(&mut full.watchers);
-        Over { ended, facts: full.facts.clone(), watchers, old_error }
+        let position = full.position.take();
+        Over { ended, facts: full.facts.clone(), watchers, old_error, position }
     }
 
     pub(crate) fn ended(&self) -> Option<Ended> {
@@ -391,12 +417,7 @@ impl Full {
     fn visit(&self, show: &mut dyn FnMut(&dyn Any)) {
         if let Some(Work { job, plan }) = &self.work {
             show(&**job);
-            if let Some(recurrence) = plan.as_ref().and_then(|plan| plan.recurrence.as_ref()) {
-                show(&**recurrence);
-            }
-            if let Some(retry) = plan.as_ref().and_then(|plan| plan.retry.as_ref()) {
-                show(&**retry);
-            }
+            plan.iter().for_each(|plan| plan.visit(show));
         }
         self.show_error(show);
         self.show_label(show);

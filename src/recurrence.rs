@@ -23,7 +23,9 @@ impl From<Timestamp> for Next {
     }
 }
 
-/// A rule that says when a task is due next.
+/// A rule that says when a task is due next. It is asked by workers and by whoever looks ahead
+/// ([`TaskHandle::preview`](crate::TaskHandle::preview)), so its answers should depend on its
+/// arguments alone.
 ///
 /// ```
 /// use duetime::{JobError, Next, Recurrence, Timestamp};
@@ -37,7 +39,7 @@ impl From<Timestamp> for Next {
 ///     }
 /// }
 /// ```
-pub trait Recurrence: Any + Send {
+pub trait Recurrence: Any + Send + Sync {
     /// The slot after `due`, whose run (its retries included) ended at `finished`; `None` ends
     /// the series. An answer that is not after `due` fails the task.
     ///
@@ -50,6 +52,16 @@ pub trait Recurrence: Any + Send {
     /// # Errors
     /// [`Error::InvalidValue`], and the task is not scheduled.
     fn check(&self) -> Result<(), Error> {
+        Ok(())
+    }
+
+    /// Says whether a run may be due up to `jitter` after its slot. Asked when a task that has a
+    /// jitter is scheduled.
+    ///
+    /// # Errors
+    /// [`Error::InvalidValue`], and the task is not scheduled.
+    fn check_jitter(&self, jitter: Duration) -> Result<(), Error> {
+        let _ = jitter;
         Ok(())
     }
 }
@@ -122,6 +134,15 @@ impl Recurrence for FixedRate {
 
     fn check(&self) -> Result<(), Error> {
         check_period("period", self.period)
+    }
+
+    /// It must not reach the next slot.
+    fn check_jitter(&self, jitter: Duration) -> Result<(), Error> {
+        if jitter < self.period {
+            return Ok(());
+        }
+        let both = format_args!("{jitter:?} with a period of {:?}", self.period);
+        Err(Error::invalid("jitter", both, "shorter than the period"))
     }
 }
 

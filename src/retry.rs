@@ -1,10 +1,12 @@
-//! Whether a failed attempt is made again. Invariant: the delay is finite and capped for any
-//! number of failures.
+//! Whether a failed attempt is made again. Invariant: a built-in policy's delay is finite and
+//! capped for any number of failures.
 
 use std::any::Any;
-use std::hash::{BuildHasher, Hasher, RandomState};
+use std::error::Error as StdError;
+use std::fmt;
 use std::time::Duration;
 
+use crate::chance::unit_random;
 use crate::clock::{MAX_DURATION, check_duration};
 use crate::error::Error;
 use crate::job::JobError;
@@ -18,12 +20,144 @@ pub trait RetryPolicy: Any + Send {
     /// An error (or a panic) ends the task as FAILED with it.
     fn delay_after_failure(&self, failures: u64) -> Result<Option<Duration>, JobError>;
 
+    /// The same, when the error of the last attempt is known. This is what a task asks.
+    ///
+    /// Unless a policy says otherwise, it knows of errors only what a job says by them: a
+    /// [`GiveUp`] is final, and a [`RetryAfter`] sets another delay where the policy has one.
+    ///
+    /// # Errors
+    /// As for [`RetryPolicy::delay_after_failure`].
+    fn delay_after(&self, error: &JobError, failures: u64) -> Result<Option<Duration>, JobError> {
+        if error.downcast_ref::<GiveUp>().is_some() {
+            return Ok(None);
+        }
+        let delay = self.delay_after_failure(failures)?;
+        let asked = error.downcast_ref::<RetryAfter>().map(|&RetryAfter(delay)| delay);
+        Ok(delay.map(|delay| asked.unwrap_or(delay)))
+    }
+
+    /// This policy, for the errors alone for which `worth` is true; any other is final. What a
+    /// job says by [`RetryAfter`] and [`GiveUp`] holds without asking `worth`.
+    ///
+    /// ```
+    /// use duetime::{JobError, RetryPolicy, retry};
+    /// use std::{io, time::Duration};
+    /// let policy = retry::FixedDelay::new(3, Duration::from_secs(5))
+    ///     .retry_on(|error| error.downcast_ref::<io::Error>().is_some());
+    /// let delay = |error| policy.delay_after(&error, 1).unwrap();
+    /// let io = io::Error::from(io::ErrorKind::TimedOut);
+    /// assert_eq!(delay(JobError::new(io)), Some(Duration::from_secs(5)));
+    /// assert_eq!(delay(JobError::new("no such city")), None);
+    /// ```
+    fn retry_on<F>(self, worth: F) -> RetryOn<Self, F>
+    where
+        Self: Sized,
+        F: Fn(&JobError) -> bool + Send + 'static,
+    {
+        RetryOn { policy: self, worth }
+    }
+
     /// Says whether the policy's own numbers are in bounds. Asked when a task is scheduled.
     ///
     /// # Errors
     /// [`Error::InvalidValue`], and the task is not scheduled.
     fn check(&self) -> Result<(), Error> {
         Ok(())
+    }
+}
+
+/// A policy for some errors only; made by [`RetryPolicy::retry_on`].
+#[derive(Clone, Copy, Debug)]
+pub struct RetryOn<P, F> {
+    policy: P,
+    worth: F,
+}
+
+impl<P, F> RetryPolicy for RetryOn<P, F>
+where
+    P: RetryPolicy,
+    F: Fn(&JobError) -> bool + Send + 'static,
+{
+    fn delay_after_failure(&self, failures: u64) -> Result<Option<Duration>, JobError> {
+        self.policy.delay_after_failure(failures)
+    }
+
+    fn delay_after(&self, error: &JobError, failures: u64) -> Result<Option<Duration>, JobError> {
+        let asked = error.downcast_ref::<RetryAfter>().is_some();
+        if asked || (self.worth)(error) {
+            self.policy.delay_after(error, failures)
+        } else {
+            Ok(None)
+        }
+    }
+
+    fn check(&self) -> Result<(), Error> {
+        self.policy.check()
+    }
+}
+
+/// The error by which a job asks for its next attempt after this delay, instead of the policy's.
+///
+/// The policy still says whether there is one: such a failure counts as any other, and without a
+/// policy it is final.
+///
+/// ```
+/// use duetime::{ManualClock, Scheduler, Task, retry};
+/// use std::time::Duration;
+/// let clock = ManualClock::new();
+/// let scheduler = Scheduler::builder().clock(clock.clone()).build()?;
+/// let busy = || Err::<(), _>(retry::RetryAfter(Duration::from_secs(30)));
+/// let policy = retry::FixedDelay::new(3, Duration::from_secs(1));
+/// let task = scheduler.schedule(Task::new(scheduler.now(), busy).retry(policy))?;
+/// clock.advance(Duration::from_secs(1))?;
+/// assert_eq!(task.due(), duetime::Timestamp::ZERO + Duration::from_secs(30));
+/// # Ok::<_, Box<dyn std::error::Error>>(())
+/// ```
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct RetryAfter(pub Duration);
+
+impl fmt::Display for RetryAfter {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "retry after {:?}", self.0)
+    }
+}
+
+impl StdError for RetryAfter {}
+
+/// The error by which a job says that no further attempt is of use, whatever the policy says. The
+/// task, or this slot of a series, ends with it as its error.
+///
+/// ```
+/// use duetime::retry::GiveUp;
+/// let wrong = "12a".parse::<u8>().map_err(GiveUp::new).unwrap_err();
+/// assert!(wrong.reason().is::<std::num::ParseIntError>());
+/// assert_eq!(GiveUp::new("no such city").to_string(), "no such city");
+/// ```
+#[derive(Debug)]
+pub struct GiveUp(Box<dyn StdError + Send + Sync>);
+
+impl GiveUp {
+    /// Gives up for a reason: an error, or a text.
+    pub fn new(reason: impl Into<Box<dyn StdError + Send + Sync>>) -> Self {
+        Self(reason.into())
+    }
+
+    /// The reason.
+    #[must_use]
+    pub fn reason(&self) -> &(dyn StdError + Send + Sync + 'static) {
+        &*self.0
+    }
+}
+
+impl fmt::Display for GiveUp {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.fmt(f)
+    }
+}
+
+impl StdError for GiveUp {
+    fn source(&self) -> Option<&(dyn StdError + 'static)> {
+        self.0.source() // the reason itself is what is shown
     }
 }
 
@@ -150,13 +284,4 @@ impl RetryPolicy for ExponentialBackoff {
         }
         Ok(())
     }
-}
-
-/// A random number from 0 to 1. The standard library seeds each `RandomState` differently, which
-/// is all the randomness that a spread needs.
-fn unit_random() -> f64 {
-    let bits = RandomState::new().build_hasher().finish();
-    #[expect(clippy::cast_precision_loss, reason = "53 bits are kept, as many as an f64 has")]
-    let unit = (bits >> 11) as f64 / (1_u64 << 53) as f64;
-    unit
 }

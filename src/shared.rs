@@ -161,7 +161,7 @@ impl Shared {
         tell_listeners: impl FnOnce(&Ended),
     ) {
         let over = self.registry.lock().finish(task, end);
-        self.drop_contained(over.old_error);
+        self.drop_contained((over.old_error, over.position));
         tell_listeners(&over.ended);
         let place = Place::telling(self.identity(), task);
         for (_, watcher) in over.watchers {

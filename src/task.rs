@@ -3,15 +3,17 @@
 use std::any::Any;
 use std::fmt;
 use std::sync::Arc;
+use std::time::Duration;
 
 use crate::clock::Timestamp;
 use crate::error::Error;
 use crate::id::TaskId;
-use crate::job::{IntoJob, Job};
+use crate::job::{IntoJob, Job, JobError};
 use crate::plan::Plan;
 use crate::record::Label;
 use crate::recurrence::{OneTime, Recurrence};
 use crate::retry::RetryPolicy;
+use crate::series::{Ahead, Series, Slot};
 
 /// What to run, when, and by which rules. [`Scheduler::schedule`](crate::Scheduler::schedule)
 /// takes it.
@@ -66,7 +68,7 @@ impl Task {
     pub fn recurrence(mut self, recurrence: impl Recurrence) -> Self {
         // A one-off with or without saying so is the same task.
         if !(&recurrence as &dyn Any).is::<OneTime>() {
-            self.plan().recurrence = Some(Box::new(recurrence));
+            self.series().recurrence = Some(Box::new(recurrence));
         }
         self
     }
@@ -79,13 +81,37 @@ impl Task {
 
     /// How many slots are run at most; the retries of a slot do not count.
     pub fn max_runs(mut self, max_runs: u64) -> Self {
-        self.plan().max_runs = Some(max_runs);
+        self.series().max_runs = Some(max_runs);
         self
     }
 
     /// No run is due after `until`.
     pub fn until(mut self, until: Timestamp) -> Self {
-        self.plan().until = Some(until);
+        self.series().until = Some(until);
+        self
+    }
+
+    /// Each run is due at its slot or, by chance, up to `jitter` later, so that tasks of one
+    /// period do not all start at once. The slots stay where they are: nothing adds up, and
+    /// missed slots and retries are counted by the slots. Nothing is due after
+    /// [`Task::until`], and the jitter of a [`FixedRate`](crate::FixedRate) must be shorter than
+    /// its period. None otherwise.
+    ///
+    /// ```
+    /// use duetime::{FixedRate, Scheduler, Task};
+    /// use std::time::Duration;
+    /// let (minute, second) = (Duration::from_secs(60), Duration::from_secs(1));
+    /// let scheduler = Scheduler::new();
+    /// let first = scheduler.now() + minute;
+    /// let poll = Task::new(first, || ()).recurrence(FixedRate::new(minute)).jitter(5 * second);
+    /// let poll = scheduler.schedule(poll)?;
+    /// assert!(first <= poll.due() && poll.due() <= first + 5 * second);
+    /// # Ok::<_, duetime::Error>(())
+    /// ```
+    pub fn jitter(mut self, jitter: Duration) -> Self {
+        if !jitter.is_zero() {
+            self.series().jitter = jitter;
+        }
         self
     }
 
@@ -95,8 +121,34 @@ impl Task {
         self
     }
 
+    /// The first `count` due times, as if the task was scheduled and each run ended in the instant
+    /// in which it was due; without jitter. The job is not run. A recurrence of your own is asked.
+    ///
+    /// ```
+    /// use duetime::{FixedRate, Task, Timestamp};
+    /// use std::time::Duration;
+    /// let at = Timestamp::from_nanos;
+    /// let task = Task::new(at(0), || ()).recurrence(FixedRate::new(Duration::from_nanos(30)));
+    /// assert_eq!(task.preview(3)?, [at(0), at(30), at(60)]);
+    /// # Ok::<_, duetime::JobError>(())
+    /// ```
+    ///
+    /// # Errors
+    /// The recurrence's own, and whatever scheduling the task would be refused for.
+    pub fn preview(&self, count: usize) -> Result<Vec<Timestamp>, JobError> {
+        self.check().map_err(JobError::new)?;
+        let series = self.plan.as_ref().and_then(|plan| plan.series.clone());
+        let series = series.map(|series| (series, Slot::first(self.due)));
+        Ahead { due: Some(self.due), series }.preview(count, self.due)
+    }
+
     fn plan(&mut self) -> &mut Plan {
         self.plan.get_or_insert_default()
+    }
+
+    fn series(&mut self) -> &mut Series {
+        let series = self.plan().series.get_or_insert_default();
+        Arc::get_mut(series).expect("a description is one, and shares nothing yet")
     }
 
     pub(crate) fn check(&self) -> Result<(), Error> {

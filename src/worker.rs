@@ -3,6 +3,7 @@
 
 use std::time::Duration;
 
+use crate::chance::unit_random;
 use crate::clock::{Timestamp, instant};
 use crate::event::{Event, EventKind};
 use crate::heap::Entry;
@@ -150,7 +151,7 @@ impl Story<'_> {
             return self.finish(work, &ran, end.clone(), end);
         };
         let series = plan.is_series();
-        let verdict = plan.after(ran.error.is_some(), finished);
+        let verdict = plan.after(ran.error(), finished, unit_random);
         let if_stopped = if series { Ended::Cancelled } else { outcome.clone().into() };
         match verdict {
             Verdict::Again { due, missed } if self.goes_on() => self.again(work, &ran, due, missed),
@@ -172,6 +173,8 @@ impl Story<'_> {
 
     /// Back into the queue. The listeners are told first: the next run's events come after.
     fn again(&self, work: Work, ran: &Ran, due: Timestamp, missed: u64) {
+        // Before anybody can look ahead from the slot that comes.
+        self.task.set_due(due);
         self.shared.drop_contained(self.task.check_in(work, ran, missed));
         self.shared.registry.lock().totals.add_run(ran, missed);
         self.emit_end(ran, Some(due));
@@ -182,7 +185,6 @@ impl Story<'_> {
                 ..self.event(EventKind::Missed)
             });
         }
-        self.task.set_due(due);
         self.shared.bring(self.task.clone());
     }
 

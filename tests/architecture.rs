@@ -14,17 +14,17 @@ waiting: clock closing crew error scheduler sync
 scheduler: admission builder clock crew error event handle id info job record recurrence
     registry shared state stats task
 builder: clock crew error event queue reading registry scheduler shared sync threads worker
-admission: error id record registry shared task
+admission: chance error id record registry shared task
 crew: closing error shared threads
 closing: room shared state
 threads: error room shared sync worker
-worker: clock event heap info inside job plan record room run shared
+worker: chance clock event heap info inside job plan record room run shared
 shared: clock error event handle inside job nap queue reading record registry room run state sync
 queue: clock error heap job nap patience record room slack state sync
 registry: error id info record stats
 event: clock id inside job sync
 handle: clock error id info inside job record run state sync
-task: clock error id job plan record recurrence retry
+task: clock error id job plan record recurrence retry series
 reading: clock job sync
 manual_clock: clock error sync
 room: clock heap idle nap record state wakers
@@ -36,12 +36,13 @@ wakers: clock
 patience: clock
 run: clock error id inside job leash nap record state sync
 inside: record
-record: clock id info job leash plan state sync
-plan: clock error job recurrence retry
+record: clock id info job leash plan series state sync
+plan: clock error job recurrence retry series
+series: clock error job recurrence
 info: clock id job state
 stats: info state
 recurrence: clock error job
-retry: clock error job
+retry: chance clock error job
 job: clock run
 state: sync
 leash: sync
@@ -49,6 +50,7 @@ sync: clock
 clock: error
 error: id
 id:
+chance:
 ";
 
 /// The arrows that close a circle, and why they may. Without them there is none.

@@ -12,12 +12,12 @@ use duetime::{
 
 /// How a task with this rule ends after its first run, and that nothing else suffers.
 fn broken(
-    rule: impl Fn(Timestamp) -> Result<Option<Next>, JobError> + Send + 'static,
+    rule: impl Fn(Timestamp) -> Result<Option<Next>, JobError> + Send + Sync + 'static,
 ) -> TaskHandle {
     struct Rule<F>(F);
     impl<F> Recurrence for Rule<F>
     where
-        F: Fn(Timestamp) -> Result<Option<Next>, JobError> + Send + 'static,
+        F: Fn(Timestamp) -> Result<Option<Next>, JobError> + Send + Sync + 'static,
     {
         fn next_due(&self, due: Timestamp, _: Timestamp) -> Result<Option<Next>, JobError> {
             (self.0)(due)

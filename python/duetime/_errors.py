@@ -7,16 +7,26 @@
     ├── SchedulerClosedError  (RuntimeError)  refused after shutdown
     ├── ForkedError           (RuntimeError)  the scheduler belongs to the parent process
     ├── JobReturnedFalse                      a job failed by returning False
+    ├── RetryAfter                            raised by a job: try again after this delay
+    ├── GiveUp                                raised by a job: do not try again
     ├── TaskTimeout           (TimeoutError)  an attempt outlived its timeout
     │   └── TaskStuck                         and went on past its grace
     └── DependencyFailed                      a task that this one waited for did not end DONE
 
 The invariant: everything here is a `DuetimeError` and, where a built-in error means the same,
 that one too, so that code which knows only the built-in works. Each is constructed with one
-message and survives pickling. A wrong argument is a plain `TypeError` or `ValueError`.
+message (`RetryAfter` with its delay) and survives pickling. A wrong argument is a plain `TypeError`
+or `ValueError`. `RetryAfter` and `GiveUp` are public in `duetime.retry`.
 
-This module imports nothing: the native module takes its exceptions from here.
+This module imports nothing when it is imported: the native module takes its exceptions from here.
 """
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from duetime._protocols import Seconds
 
 
 class DuetimeError(Exception):
@@ -65,6 +75,67 @@ class ForkedError(DuetimeError, RuntimeError):
 
 class JobReturnedFalse(DuetimeError):  # noqa: N818 - it names what the job did
     """The error of an attempt whose job returned exactly `False`."""
+
+
+class RetryAfter(DuetimeError):  # noqa: N818 - it names what the job asks for
+    """Raised by a job: the next attempt after this delay, instead of the policy's.
+
+    The policy still says whether there is one: the failure counts as any other, a policy that is
+    out of retries gives up, and without a policy it is final. A policy's `retry_on` and
+    `give_up_on` are not asked.
+
+    Args:
+        seconds: From the end of this attempt to the next.
+
+    Raises:
+        ValueError: The delay is negative, not finite or over 100 years.
+        TypeError: The delay is of the wrong type.
+
+    Example:
+        >>> from duetime import ManualClock, Scheduler, retry
+        >>> def fetch():
+        ...     raise retry.RetryAfter(30)  # what the server said
+        >>> clock = ManualClock()
+        >>> with Scheduler(clock=clock) as scheduler:
+        ...     task = scheduler.after(0, fetch, retry=retry.FixedDelay(max_retries=3, delay=1))
+        ...     clock.advance(1)
+        ...     task.due
+        30.0
+    """
+
+    def __init__(self, seconds: Seconds) -> None:
+        # Not above: the native module takes its exceptions from this one.
+        from duetime._native import _seconds  # noqa: PLC0415
+
+        self.seconds = _seconds("seconds", seconds)
+        super().__init__(self.seconds)
+
+    def __str__(self) -> str:
+        """Say it in words."""
+        return f"retry after {self.seconds:g} s"
+
+
+class GiveUp(DuetimeError):  # noqa: N818 - it names what the job does
+    """Raised by a job: no further attempt, whatever the policy says.
+
+    A one-off task is FAILED; a series goes on with its next slot. The error of the task is this
+    one, and what it was raised from is its `__cause__`.
+
+    Args:
+        reason: Why.
+
+    Example:
+        >>> from duetime import Scheduler, retry
+        >>> def convert(text):
+        ...     try:
+        ...         return int(text)
+        ...     except ValueError as error:
+        ...         raise retry.GiveUp("no number will come of it") from error
+        >>> with Scheduler() as scheduler:
+        ...     task = scheduler.after(0, convert, "x", retry=retry.FixedDelay(3, delay=60))
+        ...     task.exception(), type(task.exception().__cause__)
+        (GiveUp('no number will come of it'), <class 'ValueError'>)
+    """
 
 
 class TaskTimeout(DuetimeError, TimeoutError):  # noqa: N818 - as concurrent.futures names its own

@@ -11,7 +11,7 @@ over 100 years is `ValueError`. An instant is seconds of the scheduler's clock o
 import types
 from collections.abc import Callable, Iterable
 from datetime import datetime
-from typing import Any, Final, TypedDict, final, overload
+from typing import Any, Final, TypeAlias, TypedDict, final, overload
 
 from typing_extensions import Never as _Never
 from typing_extensions import Self, TypeVarTuple, Unpack, disjoint_base
@@ -39,6 +39,7 @@ __all__ = [
     "Scheduler",
     "Task",
     "__version__",
+    "_seconds",
     "_shutdown_all",
     "current_run",
 ]
@@ -53,6 +54,9 @@ class _TaskOptions(TypedDict, total=False):
     priority: int
     max_runs: int | None
     until: float | datetime | None
+    jitter: Seconds
+
+_Errors: TypeAlias = type[BaseException] | tuple[type[BaseException], ...]
 
 __version__: Final[str]
 
@@ -70,6 +74,9 @@ def current_run() -> Run | None:
 
 def _shutdown_all() -> None:
     """Shut down every scheduler of this process, and wait for their running jobs."""
+
+def _seconds(parameter: str, value: Seconds, /) -> float:
+    """Give a length of time in seconds; refuse one that is out of bounds."""
 
 @final
 class OneTime:
@@ -194,6 +201,9 @@ class RetryFixedDelay:
     Args:
         max_retries: How many attempts may follow the first.
         delay: From the end of a failed attempt to the next.
+        retry_on: Retry only after these errors: a class or a tuple of classes, as `except` takes;
+            after any by default.
+        give_up_on: No retry after these, even if `retry_on` names them; none by default.
 
     Raises:
         ValueError: A number is out of its bounds.
@@ -201,12 +211,19 @@ class RetryFixedDelay:
 
     Example:
         >>> from duetime import retry
-        >>> policy = retry.FixedDelay(max_retries=2, delay=300)
+        >>> policy = retry.FixedDelay(max_retries=2, delay=300, retry_on=ConnectionError)
         >>> [policy.delay_after_failure(failures) for failures in (1, 2, 3)]
         [300.0, 300.0, None]
     """
 
-    def __new__(cls, max_retries: int, delay: Seconds) -> Self: ...
+    def __new__(
+        cls,
+        max_retries: int,
+        delay: Seconds,
+        *,
+        retry_on: _Errors | None = None,
+        give_up_on: _Errors | None = None,
+    ) -> Self: ...
     @property
     def max_retries(self) -> int:
         """How many attempts may follow the first."""
@@ -214,6 +231,14 @@ class RetryFixedDelay:
     @property
     def delay(self) -> float:
         """From the end of a failed attempt to the next, in seconds."""
+
+    @property
+    def retry_on(self) -> tuple[type[BaseException], ...] | None:
+        """The errors after which there is a retry; `None` for any."""
+
+    @property
+    def give_up_on(self) -> tuple[type[BaseException], ...] | None:
+        """The errors after which there is none; `None` if none are named."""
 
     def delay_after_failure(self, failures: int) -> float | None:
         """Give the delay before the next attempt in seconds, or `None` to give up.
@@ -237,6 +262,9 @@ class ExponentialBackoff:
         cap: The longest delay.
         jitter: From 0 to 1: each delay is cut by a random part of up to this share, so that tasks
             which failed together do not come back together.
+        retry_on: Retry only after these errors: a class or a tuple of classes, as `except` takes;
+            after any by default.
+        give_up_on: No retry after these, even if `retry_on` names them; none by default.
 
     Raises:
         ValueError: A number is out of its bounds.
@@ -256,6 +284,9 @@ class ExponentialBackoff:
         factor: float = 2.0,
         cap: Seconds | None = None,
         jitter: float = 0.0,
+        *,
+        retry_on: _Errors | None = None,
+        give_up_on: _Errors | None = None,
     ) -> Self: ...
     @property
     def max_retries(self) -> int:
@@ -276,6 +307,14 @@ class ExponentialBackoff:
     @property
     def jitter(self) -> float:
         """The share of a delay that chance may take away."""
+
+    @property
+    def retry_on(self) -> tuple[type[BaseException], ...] | None:
+        """The errors after which there is a retry; `None` for any."""
+
+    @property
+    def give_up_on(self) -> tuple[type[BaseException], ...] | None:
+        """The errors after which there is none; `None` if none are named."""
 
     def delay_after_failure(self, failures: int) -> float | None:
         """Give the delay before the next attempt in seconds, or `None` to give up.
@@ -429,6 +468,8 @@ class Task:
         priority: Among tasks with equal due times the higher goes first.
         max_runs: How many slots are run at most; the retries of a slot do not count.
         until: The instant after which a series has no slot.
+        jitter: Each run is due at its slot plus a random part of up to this, which moves no later
+            slot. With a `FixedRate` it must be shorter than the period.
 
     Raises:
         ValueError: A number is out of its bounds, or a datetime is naive.
@@ -455,6 +496,7 @@ class Task:
         priority: int = 0,
         max_runs: int | None = None,
         until: float | datetime | None = None,
+        jitter: Seconds = 0.0,
     ) -> Self: ...
     @overload
     def __new__(
@@ -469,6 +511,7 @@ class Task:
         priority: int = 0,
         max_runs: int | None = None,
         until: float | datetime | None = None,
+        jitter: Seconds = 0.0,
     ) -> Self: ...
     @property
     def id(self) -> TaskId | None:
@@ -508,6 +551,34 @@ class Task:
     @property
     def error(self) -> BaseException | None:
         """The last failure, also of a series that goes on; `None` if no run failed."""
+
+    def preview(self, n: int) -> list[float]:
+        """Give the next due times, in seconds of the scheduler's clock, without running anything.
+
+        They are told as if each run ended in the instant in which it is due, `max_runs` and `until`
+        applied. The first is that of the run that waits, a retry included; while the task runs,
+        that of the run that follows if this one ends now and is not retried. Jitter is left out of
+        all but the first. A recurrence of your own is asked, so its `next_due` should depend on
+        nothing but its arguments.
+
+        Args:
+            n: How many, from 0 to 1,000,000.
+
+        Returns:
+            `n` times; fewer if the series ends before, none if it has ended or was told to stop.
+
+        Raises:
+            ValueError: `n` is out of bounds, or the recurrence does not move forward.
+            TypeError: `n` is not an int.
+            RuntimeError: The task is not scheduled, and its `due` or `until` is a datetime: only
+                its scheduler's clock can tell.
+            BaseException: What the recurrence raised.
+
+        Example:
+            >>> from duetime import FixedRate, Task
+            >>> Task(due=0, job=print, recurrence=FixedRate(90), until=250).preview(5)
+            [0.0, 90.0, 180.0]
+        """
 
     def result(self, timeout: Seconds | None = None) -> Any:
         """Wait for the end and give what the last run returned.

@@ -46,7 +46,8 @@ class Job(Protocol):
 class Recurrence(Protocol):
     """When a task is due again.
 
-    Built in are `OneTime`, `FixedRate` and `FixedDelay`.
+    Built in are `OneTime`, `FixedRate` and `FixedDelay`. `Task.preview` asks it too, so it should
+    answer by its arguments alone.
 
     Example:
         >>> from duetime import Recurrence
@@ -75,7 +76,8 @@ class Recurrence(Protocol):
 class RetryPolicy(Protocol):
     """Whether and when a failed attempt is made again.
 
-    Built in are `retry.Never`, `retry.FixedDelay` and `retry.ExponentialBackoff`.
+    Built in are `retry.Never`, `retry.FixedDelay` and `retry.ExponentialBackoff`. Whatever the
+    policy, a job may raise `retry.RetryAfter` for another delay, or `retry.GiveUp` for none.
 
     Example:
         >>> from duetime import RetryPolicy

@@ -2,15 +2,16 @@
 //! it can be refused only for what the scheduler knows.
 
 use std::sync::OnceLock;
+use std::time::Duration;
 
 use pyo3::exceptions::PyTypeError;
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyList, PyTuple};
 
 use super::job::Callee;
-use super::numbers::{When, task_id};
+use super::numbers::{When, duration, task_id};
 use super::rules::{Label, Policy, Rule, max_runs, priority};
-use crate::{TaskId, Timestamp};
+use crate::{JobError, Recurrence, TaskId, Timestamp};
 
 /// A description whose values have been checked.
 pub(super) struct Draft {
@@ -30,12 +31,23 @@ pub(super) struct Options {
     pub(super) priority: i32,
     pub(super) max_runs: Option<u64>,
     pub(super) until: Option<When>,
+    pub(super) jitter: Duration,
 }
 
 impl Draft {
     /// Whether the core's task gets a [`Label`].
     pub(super) fn is_labelled(&self) -> bool {
         self.id.is_some() || self.label.is_some()
+    }
+
+    /// Refuses values that do not go together.
+    pub(super) fn check(&self) -> PyResult<()> {
+        match &self.rule {
+            Some(rule) if !self.options.jitter.is_zero() => {
+                Ok(rule.check_jitter(self.options.jitter)?)
+            }
+            _ => Ok(()),
+        }
     }
 
     pub(super) fn copy(&self, py: Python<'_>) -> Self {
@@ -58,12 +70,10 @@ impl Draft {
     ) -> PyResult<crate::Task> {
         let labelled = self.is_labelled();
         let Self { id, due, callee, rule, label, policy, options } = self;
-        let mut task = crate::Task::new(due.on_clock(&now), callee.into_job(py)?);
+        let task = crate::Task::new(due.on_clock(&now), callee.into_job(py)?);
+        let mut task = series(task, rule, options, &now);
         if let Some(id) = id {
             task = task.id(id);
-        }
-        if let Some(rule) = rule {
-            task = task.recurrence(rule);
         }
         if labelled {
             task = task.label(Label { recurrence: label, task: OnceLock::new() });
@@ -71,14 +81,38 @@ impl Draft {
         if let Some(policy) = policy {
             task = task.retry(policy);
         }
-        if let Some(max_runs) = options.max_runs {
-            task = task.max_runs(max_runs);
-        }
-        if let Some(until) = options.until {
-            task = task.until(until.on_clock(&now));
-        }
         Ok(task.priority(options.priority))
     }
+
+    /// Its due times to come; `None` if only a scheduler can tell, which it has not got yet.
+    pub(super) fn preview(self, count: usize) -> Option<Result<Vec<Timestamp>, JobError>> {
+        let on_clock = |when: When| matches!(when, When::Clock(_));
+        if !on_clock(self.due) || !self.options.until.is_none_or(on_clock) {
+            return None;
+        }
+        let zero = || Timestamp::ZERO; // asked by nobody
+        let task = crate::Task::new(self.due.on_clock(zero), || ());
+        Some(series(task, self.rule, self.options, zero).preview(count))
+    }
+}
+
+/// Gives a task its slots.
+fn series(
+    mut task: crate::Task,
+    rule: Option<Rule>,
+    options: Options,
+    now: impl Fn() -> Timestamp,
+) -> crate::Task {
+    if let Some(rule) = rule {
+        task = task.recurrence(rule);
+    }
+    if let Some(max_runs) = options.max_runs {
+        task = task.max_runs(max_runs);
+    }
+    if let Some(until) = options.until {
+        task = task.until(until.on_clock(&now));
+    }
+    task.jitter(options.jitter)
 }
 
 impl Draft {
@@ -110,10 +144,11 @@ impl Draft {
                 "priority" => self.options.priority = priority(&value)?,
                 "max_runs" => self.options.max_runs = Some(max_runs(&value)?),
                 "until" => self.options.until = Some(When::new("until", &value)?),
+                "jitter" => self.options.jitter = duration("jitter", &value)?,
                 _ => {
                     return Err(PyTypeError::new_err(format!(
-                        "'{name}' is no option; the options are id, retry, priority, max_runs \
-                         and until"
+                        "'{name}' is no option; the options are id, retry, priority, max_runs, \
+                         until and jitter"
                     )));
                 }
             }

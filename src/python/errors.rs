@@ -18,8 +18,21 @@ static FORKED: Class = Class::new("duetime._errors", "ForkedError");
 static RETURNED_FALSE: Class = Class::new("duetime._errors", "JobReturnedFalse");
 static CANCELLED: Class = Class::new("concurrent.futures", "CancelledError");
 static TIMEOUT: Class = Class::new("concurrent.futures", "TimeoutError");
-pub(super) static LOOKUPS: &[&dyn Lookup] =
-    &[&STR, &DUPLICATE, &UNKNOWN, &CLOSED, &FORKED, &RETURNED_FALSE, &CANCELLED, &TIMEOUT];
+/// What a job raises to have a say in its retries.
+pub(super) static RETRY_AFTER: Class = Class::new("duetime._errors", "RetryAfter");
+pub(super) static GIVE_UP: Class = Class::new("duetime._errors", "GiveUp");
+pub(super) static LOOKUPS: &[&dyn Lookup] = &[
+    &STR,
+    &DUPLICATE,
+    &UNKNOWN,
+    &CLOSED,
+    &FORKED,
+    &RETURNED_FALSE,
+    &CANCELLED,
+    &TIMEOUT,
+    &RETRY_AFTER,
+    &GIVE_UP,
+];
 
 impl From<Error> for PyErr {
     fn from(error: Error) -> Self {

@@ -11,6 +11,7 @@ mod core;
 mod draft;
 mod errors;
 mod exit;
+mod filter;
 mod job;
 mod life;
 mod listener;
@@ -36,6 +37,7 @@ const LOOKUPS: &[&[&dyn lookup::Lookup]] = &[
     blocking::LOOKUPS,
     errors::LOOKUPS,
     job::LOOKUPS,
+    pickling::LOOKUPS,
     records::LOOKUPS,
     rules::LOOKUPS,
     thread::LOOKUPS,
@@ -58,6 +60,8 @@ mod _native {
     use super::clock::ManualClock;
     #[pymodule_export]
     use super::exit::_shutdown_all;
+    #[pymodule_export]
+    use super::numbers::_seconds;
     #[pymodule_export]
     use super::policies::{ExponentialBackoff, Never};
     #[pymodule_export]

@@ -116,6 +116,13 @@ pub(super) fn duration(parameter: &str, value: &Bound<'_, PyAny>) -> PyResult<Du
     bounded(parameter, value, MAX_DURATION, "between 0 and 100 years")
 }
 
+/// Give a length of time in seconds; refuse one that is out of bounds.
+#[pyfunction]
+#[pyo3(signature = (parameter, value, /))]
+pub(super) fn _seconds(parameter: &str, value: &Bound<'_, PyAny>) -> PyResult<f64> {
+    duration(parameter, value).map(|duration| duration.as_secs_f64())
+}
+
 /// A time between runs: 1 ns to 100 years.
 pub(super) fn period(parameter: &str, value: &Bound<'_, PyAny>) -> PyResult<Duration> {
     let period = duration(parameter, value)?;

@@ -1,13 +1,15 @@
-//! The retry policies as Python sees them. Invariant: an object is its numbers, in bounds; what it
-//! answers is what the core answers.
+//! The retry policies as Python sees them. Invariant: an object is its numbers, in bounds, and its
+//! classes of errors; what it answers is what the core answers.
 
 use std::time::Duration;
 
+use pyo3::gc::{PyTraverseError, PyVisit};
 use pyo3::prelude::*;
 use pyo3::types::PyTuple;
 
+use super::filter::Filter;
 use super::numbers::{Maybe, duration, float, integer};
-use super::pickling::{Reduced, reduce};
+use super::pickling::{Reduced, reduce, reduce_with};
 use crate::{JobError, RetryPolicy, retry};
 
 fn delay_seconds(delay: Result<Option<Duration>, JobError>) -> Option<f64> {
@@ -60,6 +62,9 @@ impl Never {
 /// Args:
 ///     max_retries: How many attempts may follow the first.
 ///     delay: From the end of a failed attempt to the next.
+///     retry_on: Retry only after these errors: a class or a tuple of classes, as `except` takes;
+///         after any by default.
+///     give_up_on: No retry after these, even if `retry_on` names them; none by default.
 ///
 /// Raises:
 ///     ValueError: A number is out of its bounds.
@@ -67,7 +72,7 @@ impl Never {
 ///
 /// Example:
 ///     >>> from duetime import retry
-///     >>> policy = retry.FixedDelay(max_retries=2, delay=300)
+///     >>> policy = retry.FixedDelay(max_retries=2, delay=300, retry_on=ConnectionError)
 ///     >>> [policy.delay_after_failure(failures) for failures in (1, 2, 3)]
 ///     [300.0, 300.0, None]
 #[pyclass(frozen, eq, hash, name = "FixedDelay", module = "duetime.retry")]
@@ -75,6 +80,7 @@ impl Never {
 pub(super) struct RetryFixedDelay {
     max_retries: u64,
     delay: Duration,
+    pub(super) filter: Filter,
 }
 
 impl RetryFixedDelay {
@@ -86,9 +92,18 @@ impl RetryFixedDelay {
 #[pymethods]
 impl RetryFixedDelay {
     #[new]
-    fn new(max_retries: &Bound<'_, PyAny>, delay: &Bound<'_, PyAny>) -> PyResult<Self> {
-        let max_retries = self::max_retries(max_retries)?;
-        Ok(Self { max_retries, delay: duration("delay", delay)? })
+    #[pyo3(signature = (max_retries, delay, *, retry_on=None, give_up_on=None))]
+    fn new(
+        max_retries: &Bound<'_, PyAny>,
+        delay: &Bound<'_, PyAny>,
+        retry_on: Option<&Bound<'_, PyAny>>,
+        give_up_on: Option<&Bound<'_, PyAny>>,
+    ) -> PyResult<Self> {
+        Ok(Self {
+            max_retries: self::max_retries(max_retries)?,
+            delay: duration("delay", delay)?,
+            filter: Filter::new(retry_on, give_up_on)?,
+        })
     }
 
     /// How many attempts may follow the first.
@@ -103,6 +118,18 @@ impl RetryFixedDelay {
         self.delay.as_secs_f64()
     }
 
+    /// The errors after which there is a retry; `None` for any.
+    #[getter]
+    fn retry_on<'py>(&self, py: Python<'py>) -> PyResult<Option<Bound<'py, PyTuple>>> {
+        self.filter.retry_on(py)
+    }
+
+    /// The errors after which there is none; `None` if none are named.
+    #[getter]
+    fn give_up_on<'py>(&self, py: Python<'py>) -> PyResult<Option<Bound<'py, PyTuple>>> {
+        self.filter.give_up_on(py)
+    }
+
     /// Give the delay before the next attempt in seconds, or `None` to give up.
     ///
     /// Args:
@@ -114,11 +141,16 @@ impl RetryFixedDelay {
 
     fn __reduce__<'py>(slf: &Bound<'py, Self>) -> PyResult<Reduced<'py>> {
         let this = slf.get();
-        reduce(slf.as_any(), (this.max_retries, this.delay()))
+        let filter = this.filter.arguments(slf.py())?;
+        reduce_with(slf.as_any(), (this.max_retries, this.delay()), filter)
     }
 
-    fn __repr__(&self) -> String {
-        format!("FixedDelay({}, {})", self.max_retries, self.delay())
+    fn __repr__(&self, py: Python<'_>) -> String {
+        format!("FixedDelay({}, {}{})", self.max_retries, self.delay(), self.filter.shown(py))
+    }
+
+    fn __traverse__(&self, visit: PyVisit<'_>) -> Result<(), PyTraverseError> {
+        self.filter.objects().try_for_each(|object| visit.call(object))
     }
 }
 
@@ -131,6 +163,9 @@ impl RetryFixedDelay {
 ///     cap: The longest delay.
 ///     jitter: From 0 to 1: each delay is cut by a random part of up to this share, so that tasks
 ///         which failed together do not come back together.
+///     retry_on: Retry only after these errors: a class or a tuple of classes, as `except` takes;
+///         after any by default.
+///     give_up_on: No retry after these, even if `retry_on` names them; none by default.
 ///
 /// Raises:
 ///     ValueError: A number is out of its bounds.
@@ -149,6 +184,7 @@ pub(super) struct ExponentialBackoff {
     factor: f64,
     cap: Option<Duration>,
     jitter: f64,
+    pub(super) filter: Filter,
 }
 
 impl ExponentialBackoff {
@@ -167,8 +203,11 @@ impl ExponentialBackoff {
 impl ExponentialBackoff {
     #[new]
     #[pyo3(
-        signature = (max_retries, base, factor=Maybe::LeftOut, cap=None, jitter=Maybe::LeftOut),
-        text_signature = "(max_retries, base, factor=2.0, cap=None, jitter=0.0)"
+        signature = (
+            max_retries, base, factor=Maybe::LeftOut, cap=None, jitter=Maybe::LeftOut,
+            *, retry_on=None, give_up_on=None
+        ),
+        text_signature = "(max_retries, base, factor=2.0, cap=None, jitter=0.0, *, retry_on=None, give_up_on=None)"
     )]
     fn new(
         max_retries: &Bound<'_, PyAny>,
@@ -176,6 +215,8 @@ impl ExponentialBackoff {
         factor: Maybe<'_>,
         cap: Option<&Bound<'_, PyAny>>,
         jitter: Maybe<'_>,
+        retry_on: Option<&Bound<'_, PyAny>>,
+        give_up_on: Option<&Bound<'_, PyAny>>,
     ) -> PyResult<Self> {
         let policy = Self {
             max_retries: self::max_retries(max_retries)?,
@@ -183,6 +224,7 @@ impl ExponentialBackoff {
             factor: factor.read(2.0, |factor| float("factor", factor))?,
             cap: cap.map(|cap| duration("cap", cap)).transpose()?,
             jitter: jitter.read(0.0, |jitter| float("jitter", jitter))?,
+            filter: Filter::new(retry_on, give_up_on)?,
         };
         policy.core().check()?;
         Ok(policy)
@@ -218,6 +260,18 @@ impl ExponentialBackoff {
         self.jitter
     }
 
+    /// The errors after which there is a retry; `None` for any.
+    #[getter]
+    fn retry_on<'py>(&self, py: Python<'py>) -> PyResult<Option<Bound<'py, PyTuple>>> {
+        self.filter.retry_on(py)
+    }
+
+    /// The errors after which there is none; `None` if none are named.
+    #[getter]
+    fn give_up_on<'py>(&self, py: Python<'py>) -> PyResult<Option<Bound<'py, PyTuple>>> {
+        self.filter.give_up_on(py)
+    }
+
     /// Give the delay before the next attempt in seconds, or `None` to give up.
     ///
     /// Args:
@@ -231,23 +285,29 @@ impl ExponentialBackoff {
         use std::hash::{DefaultHasher, Hash, Hasher};
         let mut hasher = DefaultHasher::new();
         let floats = (self.factor.to_bits(), self.jitter.to_bits());
-        (self.max_retries, self.base, self.cap, floats).hash(&mut hasher);
+        (self.max_retries, self.base, self.cap, floats, &self.filter).hash(&mut hasher);
         hasher.finish()
     }
 
     fn __reduce__<'py>(slf: &Bound<'py, Self>) -> PyResult<Reduced<'py>> {
         let this = slf.get();
-        reduce(slf.as_any(), (this.max_retries, this.base(), this.factor, this.cap(), this.jitter))
+        let args = (this.max_retries, this.base(), this.factor, this.cap(), this.jitter);
+        reduce_with(slf.as_any(), args, this.filter.arguments(slf.py())?)
     }
 
-    fn __repr__(&self) -> String {
+    fn __repr__(&self, py: Python<'_>) -> String {
         let cap = self.cap().map_or("None".into(), |cap| cap.to_string());
         format!(
-            "ExponentialBackoff({}, {}, factor={}, cap={cap}, jitter={})",
+            "ExponentialBackoff({}, {}, factor={}, cap={cap}, jitter={}{})",
             self.max_retries,
             self.base(),
             self.factor,
-            self.jitter
+            self.jitter,
+            self.filter.shown(py)
         )
+    }
+
+    fn __traverse__(&self, visit: PyVisit<'_>) -> Result<(), PyTraverseError> {
+        self.filter.objects().try_for_each(|object| visit.call(object))
     }
 }

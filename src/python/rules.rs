@@ -1,5 +1,5 @@
 //! Recurrences and retry policies across the border. Invariant: ours are native on both sides and
-//! never call Python; anybody's are Python objects whose mistakes end their own task only.
+//! run no Python code; anybody's are Python objects whose mistakes end their own task only.
 
 use std::sync::OnceLock;
 use std::time::Duration;
@@ -8,14 +8,15 @@ use pyo3::prelude::*;
 use pyo3::types::{PyType, PyWeakrefReference};
 
 use super::call::call_method;
-use super::errors::{Raised, exception};
+use super::errors::{self, Raised, exception};
+use super::filter::Filter;
 use super::lookup::{Lookup, Names};
 use super::numbers::{as_seconds, duration, integer, timestamp, wrong_type};
 use super::policies::{ExponentialBackoff, Never, RetryFixedDelay};
 use super::recurrences::{FixedDelay, FixedRate, OneTime};
-use crate::{JobError, Next, Recurrence, RetryPolicy, Timestamp, retry};
+use crate::{Error, JobError, Next, Recurrence, RetryPolicy, Timestamp, retry};
 
-static NAMES: Names<2> = Names::new(["next_due", "delay_after_failure"]);
+static NAMES: Names<3> = Names::new(["next_due", "delay_after_failure", "seconds"]);
 pub(super) static LOOKUPS: &[&dyn Lookup] = &[&NAMES];
 
 /// A recurrence as the core gets it.
@@ -59,6 +60,14 @@ impl Rule {
 }
 
 impl Recurrence for Rule {
+    fn check_jitter(&self, jitter: Duration) -> Result<(), Error> {
+        match self {
+            Self::Rate(rate) => rate.check_jitter(jitter),
+            Self::Delay(delay) => delay.check_jitter(jitter),
+            Self::Custom(_) => Ok(()),
+        }
+    }
+
     fn next_due(&self, due: Timestamp, finished: Timestamp) -> Result<Option<Next>, JobError> {
         match self {
             Self::Rate(rate) => rate.next_due(due, finished),
@@ -80,7 +89,14 @@ impl Recurrence for Rule {
 }
 
 /// A retry policy as the core gets it.
-pub(super) enum Policy {
+pub(super) struct Policy {
+    delays: Delays,
+    /// Which errors it is for.
+    filter: Filter,
+}
+
+/// The delays of a policy.
+enum Delays {
     Fixed(retry::FixedDelay),
     Backoff(retry::ExponentialBackoff),
     Custom(Py<PyAny>),
@@ -89,42 +105,46 @@ pub(super) enum Policy {
 impl Policy {
     /// `None` for no retry.
     pub(super) fn new(object: &Bound<'_, PyAny>) -> PyResult<Option<Self>> {
-        Ok(Some(if object.is_none() || object.is_instance_of::<Never>() {
+        let py = object.py();
+        let (delays, filter) = if object.is_none() || object.is_instance_of::<Never>() {
             return Ok(None);
         } else if let Ok(fixed) = object.cast::<RetryFixedDelay>() {
-            Self::Fixed(fixed.get().core())
+            (Delays::Fixed(fixed.get().core()), fixed.get().filter.copy(py))
         } else if let Ok(backoff) = object.cast::<ExponentialBackoff>() {
-            Self::Backoff(backoff.get().core())
+            (Delays::Backoff(backoff.get().core()), backoff.get().filter.copy(py))
         } else if object.hasattr("delay_after_failure")? && !object.is_instance_of::<PyType>() {
-            Self::Custom(object.clone().unbind())
+            (Delays::Custom(object.clone().unbind()), Filter::default())
         } else {
             let expected = "a RetryPolicy (an object with delay_after_failure(failures))";
             return Err(wrong_type("retry", object, expected));
-        }))
+        };
+        Ok(Some(Self { delays, filter }))
     }
 
     pub(super) fn copy(&self, py: Python<'_>) -> Self {
-        match self {
-            Self::Fixed(fixed) => Self::Fixed(*fixed),
-            Self::Backoff(backoff) => Self::Backoff(*backoff),
-            Self::Custom(object) => Self::Custom(object.clone_ref(py)),
-        }
+        let delays = match &self.delays {
+            Delays::Fixed(fixed) => Delays::Fixed(*fixed),
+            Delays::Backoff(backoff) => Delays::Backoff(*backoff),
+            Delays::Custom(object) => Delays::Custom(object.clone_ref(py)),
+        };
+        Self { delays, filter: self.filter.copy(py) }
     }
 
-    pub(super) fn object(&self) -> Option<&Py<PyAny>> {
-        match self {
-            Self::Custom(object) => Some(object),
+    pub(super) fn objects(&self) -> impl Iterator<Item = &Py<PyAny>> {
+        let own = match &self.delays {
+            Delays::Custom(object) => Some(object),
             _ => None,
-        }
+        };
+        own.into_iter().chain(self.filter.objects())
     }
 }
 
 impl RetryPolicy for Policy {
     fn delay_after_failure(&self, failures: u64) -> Result<Option<Duration>, JobError> {
-        match self {
-            Self::Fixed(fixed) => fixed.delay_after_failure(failures),
-            Self::Backoff(backoff) => backoff.delay_after_failure(failures),
-            Self::Custom(object) => Python::attach(|py| {
+        match &self.delays {
+            Delays::Fixed(fixed) => fixed.delay_after_failure(failures),
+            Delays::Backoff(backoff) => backoff.delay_after_failure(failures),
+            Delays::Custom(object) => Python::attach(|py| {
                 let delay = call_method(object, py, &NAMES.get(py)[1], (failures,));
                 let delay = delay.and_then(|delay| {
                     if delay.is_none() {
@@ -135,6 +155,46 @@ impl RetryPolicy for Policy {
                 });
                 delay.map_err(|error| Raised::job_error(py, error))
             }),
+        }
+    }
+
+    /// As the core does it, with Python's `RetryAfter` and `GiveUp`.
+    fn delay_after(&self, error: &JobError, failures: u64) -> Result<Option<Duration>, JobError> {
+        let wish = Python::attach(|py| {
+            Wish::of(py, error, &self.filter).map_err(|error| Raised::job_error(py, error))
+        })?;
+        let delay = match wish {
+            Wish::GiveUp => return Ok(None),
+            Wish::Retry => None,
+            Wish::RetryAfter(delay) => Some(delay),
+        };
+        Ok(self.delay_after_failure(failures)?.map(|usual| delay.unwrap_or(usual)))
+    }
+}
+
+/// What an error asks for.
+enum Wish {
+    Retry,
+    RetryAfter(Duration),
+    GiveUp,
+}
+
+impl Wish {
+    fn of(py: Python<'_>, error: &JobError, filter: &Filter) -> PyResult<Self> {
+        // `False` asks for nothing, and an exception for it need not be made.
+        if filter.is_open() && error.downcast_ref::<Raised>().is_none() {
+            return Ok(Self::Retry);
+        }
+        let value = exception(py, error).into_bound(py);
+        let error = PyErr::from_value(value.clone());
+        if error.is_instance(py, errors::GIVE_UP.get(py)) {
+            Ok(Self::GiveUp)
+        } else if error.is_instance(py, errors::RETRY_AFTER.get(py)) {
+            duration("seconds", &value.getattr(&NAMES.get(py)[2])?).map(Self::RetryAfter)
+        } else if filter.lets(py, &error) {
+            Ok(Self::Retry)
+        } else {
+            Ok(Self::GiveUp)
         }
     }
 }

@@ -30,7 +30,7 @@ pub(super) fn visit(value: &dyn Any, visit: PyVisit<'_>) -> Result<(), PyTravers
     } else if let Some(rule) = value.downcast_ref::<Rule>() {
         all(&mut rule.object().into_iter())
     } else if let Some(policy) = value.downcast_ref::<Policy>() {
-        all(&mut policy.object().into_iter())
+        all(&mut policy.objects())
     } else if let Some(label) = value.downcast_ref::<Label>() {
         all(&mut label.recurrence.iter())
     } else if let Some(listener) = value.downcast_ref::<PyListener>() {

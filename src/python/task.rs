@@ -3,6 +3,7 @@
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, OnceLock, PoisonError};
+use std::time::Duration;
 
 use pyo3::exceptions::{PyRuntimeError, PyValueError};
 use pyo3::gc::{PyTraverseError, PyVisit};
@@ -14,7 +15,7 @@ use super::draft::{Draft, Options, arguments};
 use super::errors::{exception, task_error, timed_out};
 use super::job::{Callee, Returned};
 use super::listener::Callback;
-use super::numbers::{When, as_seconds, task_id, timeout};
+use super::numbers::{Maybe, When, as_seconds, duration, integer, out_of_bounds, task_id, timeout};
 use super::records;
 use super::recurrences::OneTime;
 use super::rules::{self, Label, Policy, Rule};
@@ -38,6 +39,8 @@ use crate::{TaskError, TaskHandle, TaskId, TaskState, Value, Waker};
 ///     priority: Among tasks with equal due times the higher goes first.
 ///     max_runs: How many slots are run at most; the retries of a slot do not count.
 ///     until: The instant after which a series has no slot.
+///     jitter: Each run is due at its slot plus a random part of up to this, which moves no later
+///         slot. With a `FixedRate` it must be shorter than the period.
 ///
 /// Raises:
 ///     ValueError: A number is out of its bounds, or a datetime is naive.
@@ -193,7 +196,7 @@ impl Task {
         }
     }
 
-    fn wait_for_end(&self, py: Python<'_>, timeout: Option<std::time::Duration>) -> PyResult<bool> {
+    fn wait_for_end(&self, py: Python<'_>, timeout: Option<Duration>) -> PyResult<bool> {
         let handle = self.handle()?;
         if handle.outcome().is_some() {
             return Ok(true);
@@ -223,9 +226,9 @@ impl Task {
     #[pyo3(
         signature = (
             id=None, *, due, job, args=None, recurrence=None, retry=None, priority=None,
-            max_runs=None, until=None
+            max_runs=None, until=None, jitter=Maybe::LeftOut
         ),
-        text_signature = "(id=None, *, due, job, args=(), recurrence=None, retry=None, priority=0, max_runs=None, until=None)"
+        text_signature = "(id=None, *, due, job, args=(), recurrence=None, retry=None, priority=0, max_runs=None, until=None, jitter=0.0)"
     )]
     #[expect(clippy::too_many_arguments, reason = "the keyword parameters of a Python class")]
     fn new(
@@ -239,6 +242,7 @@ impl Task {
         priority: Option<&Bound<'_, PyAny>>,
         max_runs: Option<&Bound<'_, PyAny>>,
         until: Option<&Bound<'_, PyAny>>,
+        jitter: Maybe<'_>,
     ) -> PyResult<Self> {
         let rule = recurrence.map_or(Ok(None), Rule::new)?;
         let label = rule.as_ref().and(recurrence).map(|object| object.clone().unbind());
@@ -253,8 +257,10 @@ impl Task {
                 priority: priority.map_or(Ok(0), rules::priority)?,
                 max_runs: max_runs.map(rules::max_runs).transpose()?,
                 until: until.map(|until| When::new("until", until)).transpose()?,
+                jitter: jitter.read(Duration::ZERO, |jitter| duration("jitter", jitter))?,
             },
         };
+        draft.check()?;
         let claimed = AtomicBool::new(false);
         Ok(Self {
             draft: Mutex::new(Some(Box::new(draft))),
@@ -335,6 +341,54 @@ impl Task {
     fn error(&self, py: Python<'_>) -> PyResult<Option<Py<PyAny>>> {
         let error = self.scheduled_handle()?.and_then(TaskHandle::last_error);
         Ok(error.map(|error| exception(py, &error)))
+    }
+
+    /// Give the next due times, in seconds of the scheduler's clock, without running anything.
+    ///
+    /// They are told as if each run ended in the instant in which it is due, `max_runs` and `until`
+    /// applied. The first is that of the run that waits, a retry included; while the task runs,
+    /// that of the run that follows if this one ends now and is not retried. Jitter is left out of
+    /// all but the first. A recurrence of your own is asked, so its `next_due` should depend on
+    /// nothing but its arguments.
+    ///
+    /// Args:
+    ///     n: How many, from 0 to 1,000,000.
+    ///
+    /// Returns:
+    ///     `n` times; fewer if the series ends before, none if it has ended or was told to stop.
+    ///
+    /// Raises:
+    ///     ValueError: `n` is out of bounds, or the recurrence does not move forward.
+    ///     TypeError: `n` is not an int.
+    ///     RuntimeError: The task is not scheduled, and its `due` or `until` is a datetime: only
+    ///         its scheduler's clock can tell.
+    ///     BaseException: What the recurrence raised.
+    ///
+    /// Example:
+    ///     >>> from duetime import FixedRate, Task
+    ///     >>> Task(due=0, job=print, recurrence=FixedRate(90), until=250).preview(5)
+    ///     [0.0, 90.0, 180.0]
+    fn preview(&self, py: Python<'_>, n: &Bound<'_, PyAny>) -> PyResult<Vec<f64>> {
+        let bound = "between 0 and 1,000,000";
+        let count = integer("n", n, 0_usize, bound)?;
+        if count > 1_000_000 {
+            return Err(out_of_bounds("n", n, bound));
+        }
+        let dues = match (self.scheduled_handle()?, self.copy_draft(py)) {
+            (Some(handle), _) => handle.preview(count),
+            (None, Some(draft)) => {
+                let dues = draft.preview(count).ok_or_else(|| {
+                    PyRuntimeError::new_err(
+                        "the due times of a task that is due by the wall clock are known only \
+                         once it is scheduled",
+                    )
+                })?;
+                dues.map_err(TaskError::Failed)
+            }
+            (None, None) => Ok(Vec::new()),
+        };
+        let dues = dues.map_err(|error| task_error(py, &error))?;
+        Ok(dues.into_iter().map(as_seconds).collect())
     }
 
     /// Wait for the end and give what the last run returned.
@@ -454,7 +508,7 @@ impl Task {
         {
             draft.callee.objects().try_for_each(|object| visit.call(object))?;
             let rule = draft.rule.as_ref().and_then(Rule::object);
-            let policy = draft.policy.as_ref().and_then(Policy::object);
+            let policy = draft.policy.iter().flat_map(Policy::objects);
             let others = rule.into_iter().chain(policy).chain(&draft.label);
             return others.into_iter().try_for_each(|object| visit.call(object));
         }

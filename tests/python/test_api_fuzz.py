@@ -118,7 +118,9 @@ anything = numbers | moments | odd_numbers | texts | others
 whatever = anything | loose | recurrences | tasks
 options = st.dictionaries(
     st.sampled_from(["id", "args", "recurrence", "retry", "priority", "max_runs", "until"])
-    | st.sampled_from(["depends_on", "timeout", "interrupt", "grace", "unknown", "first", "due"]),
+    | st.sampled_from(
+        ["jitter", "depends_on", "timeout", "interrupt", "grace", "unknown", "first", "due"]
+    ),
     whatever,
     max_size=3,
 )
@@ -173,6 +175,12 @@ CONSTRUCTORS: dict[str, Callable[..., Any]] = {
     "backoff, factor": lambda x, y, kw: retry.ExponentialBackoff(3, 1, factor=x),
     "backoff, cap": lambda x, y, kw: retry.ExponentialBackoff(3, 1, cap=x),
     "backoff, jitter": lambda x, y, kw: retry.ExponentialBackoff(3, 1, jitter=x),
+    "policy, filters": lambda x, y, kw: retry.FixedDelay(3, 1, retry_on=x, give_up_on=y),
+    "policy, filter": lambda x, y, kw: retry.ExponentialBackoff(3, 1, retry_on=(x, y)),
+    "RetryAfter": lambda x, y, kw: retry.RetryAfter(x),
+    "GiveUp": lambda x, y, kw: retry.GiveUp(x),
+    "preview": lambda x, y, kw: Task(due=1, job=job, recurrence=FixedRate(5)).preview(x),
+    "preview, task": lambda x, y, kw: Task(**{"due": x, "job": job, **kw}).preview(9),
 }
 
 SCHEDULING: dict[str, Callable[..., Any]] = {
@@ -209,6 +217,7 @@ QUESTIONS: dict[str, Callable[..., Any]] = {
     "exception": lambda s, t, x, y: t.exception(timeout=x),
     "wait": lambda s, t, x, y: t.wait(timeout=x),
     "done": lambda s, t, x, y: t.done(x),
+    "preview": lambda s, t, x, y: t.preview(x),
     "add_done_callback": lambda s, t, x, y: t.add_done_callback(x),
     "set an attribute": lambda s, t, x, y: t.cancel(x),
 }

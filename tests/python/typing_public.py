@@ -106,6 +106,7 @@ def own_rules() -> None:
         retry.Never(),
         retry.FixedDelay(3, timedelta(minutes=5)),
         retry.ExponentialBackoff(max_retries=5, base=1, factor=3, cap=60.0, jitter=0.1),
+        retry.FixedDelay(3, 5, retry_on=OSError, give_up_on=(KeyError, FileNotFoundError)),
     ]
     with Scheduler() as scheduler:
         for recurrence, policy in zip(recurrences, policies, strict=False):
@@ -133,6 +134,13 @@ def rules() -> None:
     assert_type(backoff.jitter, float)
     assert_type(backoff.delay_after_failure(1), float | None)
     assert_type(retry.FixedDelay(1, 5).max_retries, int)
+    assert_type(retry.FixedDelay(1, 5).retry_on, tuple[type[BaseException], ...] | None)
+    assert_type(backoff.give_up_on, tuple[type[BaseException], ...] | None)
+    retry.FixedDelay(1, 5, retry_on=int)  # type: ignore[arg-type]
+    retry.FixedDelay(1, 5, OSError)  # type: ignore[call-arg]
+    assert_type(retry.RetryAfter(timedelta(minutes=1)).seconds, float)
+    error: DuetimeError = retry.GiveUp("why")
+    assert_type(error.__cause__, BaseException | None)
     assert_type(retry.FixedDelay(1, 5).delay, float)
     assert_type(retry.FixedDelay(1, 5).delay_after_failure(1), float | None)
     retry.Never().delay_after_failure(1)
@@ -151,7 +159,8 @@ def tasks(scheduler: Scheduler) -> None:
         until=SOON + timedelta(hours=1),
     )
     Task(7, due=0, job=lambda: None)
-    Task(due=0.5, job=Report(), until=10)
+    Task(due=0.5, job=Report(), until=10, jitter=timedelta(seconds=1))
+    assert_type(task.preview(3), list[float])
     Task(due=0, job=add, args=("one",))  # type: ignore[arg-type]
     Task(due=0, job=5)  # type: ignore[call-overload]
 
@@ -191,7 +200,7 @@ def shorthands(scheduler: Scheduler) -> None:
     assert_type(scheduler.after(0.5, Report(), retry=Twice()), Task)
     assert_type(scheduler.at(SOON, add, 1), Task)
     assert_type(scheduler.at(12.5, Report(), id=5), Task)
-    assert_type(scheduler.every(600, add, 1, first=SOON, max_runs=3, until=SOON), Task)
+    assert_type(scheduler.every(600, add, 1, first=SOON, until=SOON, jitter=1), Task)
     assert_type(scheduler.every(FixedDelay(600), Report(), first=0), Task)
     scheduler.after(5, add, "one")  # type: ignore[arg-type]
     scheduler.after(5, print, unknown=1)  # type: ignore[call-overload]
