@@ -64,13 +64,13 @@ pub(crate) fn admit(shared: &Shared, task: Task) -> Result<TaskRef, Error> {
 /// Enters one task whose id is free, and brings it into the queue in the same step: nobody is to be
 /// told of it in between.
 pub(crate) fn admit_and_bring(shared: &Shared, task: Task) -> Result<TaskRef, Error> {
-    let candidate = Candidate::new(task);
+    let mut candidate = Candidate::new(task);
+    candidate.record.state.enter_unseen();
     let now = shared.queue_time();
     let mut room = shared.queue.lock();
     candidate.check(&room.registry)?;
     let record = candidate.enter(&mut room.registry);
-    // The registry is open, and so is the queue; nobody can have cancelled what nobody knew.
-    let _: Result<(), TaskRef> = room.push(record.clone(), false);
+    room.queue(record.clone(), false); // the registry is open, and so is the queue
     shared.queue.unlock(room, now);
     Ok(record)
 }

@@ -125,10 +125,11 @@ impl<T: Live> DueHeap<T> {
 
     /// The earliest live entry. Tombstones before it are dropped.
     pub(crate) fn head(&mut self) -> Option<&Entry<T>> {
-        while self.peek().is_some_and(|head| !head.task.is_live()) {
+        // Without tombstones there is no need to look at a task, which another thread may work on.
+        while self.tombstones > 0 && self.peek().is_some_and(|head| !head.task.is_live()) {
             let gone = self.pop();
             self.gone.extend(gone);
-            self.tombstones = self.tombstones.saturating_sub(1);
+            self.tombstones -= 1;
         }
         self.peek()
     }
@@ -197,7 +198,7 @@ impl<T: Live> DueHeap<T> {
         if entry.task.is_live() {
             return Some(entry);
         }
-        self.tombstones = self.tombstones.saturating_sub(1);
+        self.tombstones -= 1;
         self.gone.push(entry);
         None
     }
@@ -222,8 +223,7 @@ impl<T: Live> DueHeap<T> {
 
     /// Live entries.
     pub(crate) fn len(&self) -> usize {
-        let all = self.line.len() + self.entries.len() + self.retiring.len();
-        all.saturating_sub(self.tombstones)
+        self.line.len() + self.entries.len() + self.retiring.len() - self.tombstones
     }
 
     /// The first entries of the three.
@@ -232,7 +232,8 @@ impl<T: Live> DueHeap<T> {
     }
 
     fn peek(&self) -> Option<&Entry<T>> {
-        self.firsts().into_iter().max().flatten() // the greatest comes first, and `None` last
+        let [line, entries, retiring] = self.firsts();
+        line.max(entries).max(retiring) // the greatest comes first, and `None` last
     }
 
     fn pop(&mut self) -> Option<Entry<T>> {

@@ -127,6 +127,12 @@ impl Room {
         if self.phase != Phase::Open || !task.state.enter() {
             return Err(task);
         }
+        self.queue(task, announced);
+        Ok(())
+    }
+
+    /// Queues a task that is WAITING, while the queue is open.
+    pub(crate) fn queue(&mut self, task: TaskRef, announced: bool) {
         self.sequence += 1;
         task.set_place(if announced { Place::Announced } else { Place::Waiting });
         let (due, priority, sequence) = (task.due(), task.priority, self.sequence);
@@ -136,7 +142,6 @@ impl Room {
         } else {
             self.waiting.push(entry);
         }
-        Ok(())
     }
 
     /// Takes out all tasks whose DUE event is to be sent at `now`, in their order. While they are
@@ -297,10 +302,10 @@ impl Room {
 
     /// Whom to wake so that the head is covered again, if it is not.
     pub(crate) fn restore(&mut self, pace: Pace, now: Timestamp) -> Option<usize> {
-        if self.idle.is_empty() {
+        if self.idle.is_empty() || self.idle.someone_comes() {
             return None;
         }
-        if self.is_rebuilding() && !self.idle.someone_comes() {
+        if self.is_rebuilding() {
             return self.idle.summon();
         }
         let due = self.head_for_workers()?;
