@@ -344,7 +344,8 @@ inline ring(bell) {
 }
 
 /* queue.rs, TaskQueue::add, with room.rs, Room::push; the task is TELLING or RECALLED. Then, if it
-   was refused, shared.rs, Shared::complete_cancel. `reading`: Shared::queue_time. */
+   was refused, shared.rs, Shared::complete_cancel. `reading`: Shared::queue_time. Where C holds
+   before, TaskQueue::unlock_added does what unlock does. */
 inline add(t, reading, bell) {
 #ifdef MANUAL
     reading = clock;

@@ -71,7 +71,7 @@ pub(crate) fn admit_and_bring(shared: &Shared, task: Task) -> Result<TaskRef, Er
     candidate.check(&room.registry)?;
     let record = candidate.enter(&mut room.registry);
     room.queue(record.clone(), false); // the registry is open, and so is the queue
-    shared.queue.unlock(room, now);
+    shared.queue.unlock_added(room, record.due(), now);
     Ok(record)
 }
 

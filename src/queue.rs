@@ -88,9 +88,10 @@ impl TaskQueue {
         announced: bool,
         now: Timestamp,
     ) -> Result<(), TaskRef> {
+        let due = task.due();
         let mut room = self.lock();
         let refused = room.push(task, announced);
-        self.unlock(room, now);
+        self.unlock_added(room, due, now);
         refused
     }
 
@@ -126,9 +127,7 @@ impl TaskQueue {
         if room.is_rebuilding() {
             self.unlock(room, Timestamp::MIN);
         } else {
-            let gone = room.waiting.take_gone();
-            drop(room);
-            discard(gone);
+            release(room);
         }
         bells.iter().for_each(|bell| bell.notify_one());
         (cancelled, over)
@@ -301,14 +300,24 @@ impl TaskQueue {
         bells.iter().for_each(|bell| bell.notify_one());
     }
 
+    /// Unlocks after a task was added that is due at `due`. If an alarm rings by then, or somebody is
+    /// on the way, the head is covered as it was.
+    pub(crate) fn unlock_added(&self, room: MutexGuard<'_, Room>, due: Timestamp, now: Timestamp) {
+        let alarms_count = matches!(self.pace, Pace::Monotonic(_));
+        if !room.is_rebuilding() && room.announcer.is_none() && room.idle.covers(due, alarms_count)
+        {
+            release(room);
+        } else {
+            self.unlock(room, now);
+        }
+    }
+
     /// Unlocks, and restores the wake-up invariant: every change of the heap or of who is idle
-    /// ends here.
+    /// ends here, or in [`TaskQueue::unlock_added`].
     pub(crate) fn unlock(&self, mut room: MutexGuard<'_, Room>, now: Timestamp) {
         let summoned = room.restore(self.pace, now);
         let announcer = room.recall_announcer().then_some(self.bells.len() - 1);
-        let gone = (room.waiting.take_gone(), room.announced.take_gone());
-        drop(room);
-        discard(gone);
+        release(room);
         for bell in summoned.into_iter().chain(announcer) {
             self.bells[bell].notify_one();
         }
@@ -400,6 +409,13 @@ impl TaskQueue {
             room.naps.end(&nap);
         }
     }
+}
+
+/// Unlocks, and then drops the tombstones that were taken out.
+fn release(mut room: MutexGuard<'_, Room>) {
+    let gone = (room.waiting.take_gone(), room.announced.take_gone());
+    drop(room);
+    discard(gone);
 }
 
 /// Drops tombstones. What a task still holds of a user, an error say, goes with it, and may panic.

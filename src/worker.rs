@@ -10,7 +10,7 @@ use crate::event::{Event, EventKind};
 use crate::heap::Entry;
 use crate::info::Ran;
 use crate::inside::{Place, enter};
-use crate::job::{Outcome, describe};
+use crate::job::{Outcome, contain, describe};
 use crate::plan::Verdict;
 use crate::record::{End, Ended, TaskRef, Work};
 use crate::room::{Last, Owed, Take};
@@ -173,7 +173,7 @@ impl Story<'_> {
             self.follow(work, outcome, ran);
             return None;
         }
-        self.shared.drop_contained(work);
+        drop(contain(|| drop(work))); // a worker is inside of its scheduler already
         Some(Last { task: self.task, ran, ended: outcome.into() })
     }
 
