@@ -62,7 +62,8 @@ const STEP: usize = 8;
 /// one call takes as long as the rebuild that is being avoided.
 const GIVE_BACK: usize = 1 << 16;
 
-/// The longest line. Its tombstones are taken out in one piece, which takes about a millisecond.
+/// The longest line. Its tombstones are taken out in one piece, which takes a millisecond, or a few
+/// where no task is in the caches.
 const LINE: usize = if cfg!(test) { 128 } else { 1 << 16 };
 
 /// Up to this length a line gives way to an entry that comes before all of it.
