@@ -344,7 +344,8 @@ inline ring(bell) {
 }
 
 /* queue.rs, TaskQueue::add, with room.rs, Room::push; the task is TELLING or RECALLED. Then, if it
-   was refused, shared.rs, Shared::complete_cancel. `reading`: Shared::queue_time. */
+   was refused, shared.rs, Shared::complete_cancel. `reading`: Shared::queue_time. Where C holds
+   before, TaskQueue::unlock_added does what unlock does. */
 inline add(t, reading, bell) {
 #ifdef MANUAL
     reading = clock;
@@ -491,7 +492,8 @@ try: /* queue.rs, TaskQueue::try_take */
     :: next == TASK -> next = 0
     fi;
 
-    /* The job runs. worker.rs, Story::end: what follows. */
+    /* The job runs. worker.rs, Story::end: what follows. A one-off task of which nobody is to be told
+       ends in the next try_take instead, which nobody here can tell from this. */
     atomic {
         time = clock; /* `finished`, which also stands for the reading of the next take */
         d_step {
@@ -524,7 +526,8 @@ exit: /* queue.rs, TaskQueue::exit */
     ring(bell)
 }
 
-/* scheduler.rs, Scheduler::schedule: registers a task (admission.rs, admit), then brings it. */
+/* scheduler.rs, Scheduler::schedule: registers a task (admission.rs, admit), then brings it. Where
+   nobody listens the two are one step (admit_and_bring), which is one of the orders tried here. */
 proctype adder(byte first; byte end) {
     byte t = first, reading, bell = NONE;
     do

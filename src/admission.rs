@@ -1,15 +1,14 @@
 //! How tasks come in. Invariant: all of a call's tasks or none; what is refused has changed nothing.
 //!
-//! The registry's lock is held from the first check to the last entry, so of two calls with one id
-//! one wins. A task that is to be replaced is taken out of the queue in the same critical section
-//! of the queue in which it is seen not to run.
+//! The lock is held from the first check to the last entry, so of two calls with one id one wins. A
+//! task that is to be replaced is taken out of the queue in the same critical section.
 
 use std::collections::HashSet;
 
 use crate::chance::unit_random;
 use crate::error::Error;
 use crate::id::TaskId;
-use crate::record::{Record, TaskRef, Work};
+use crate::record::{Record, TaskRef, UniqueRef, Work};
 use crate::registry::{Holder, Registry};
 use crate::shared::Shared;
 use crate::task::Task;
@@ -23,16 +22,56 @@ pub(crate) struct Admitted {
     pub(crate) told: bool,
 }
 
+/// A task that has no number yet.
+struct Candidate {
+    id: Option<TaskId>,
+    record: UniqueRef,
+}
+
+impl Candidate {
+    /// Made before the lock is taken: to find memory takes longer than all that is done under it.
+    fn new(task: Task) -> Self {
+        let Task { id, due, job, priority, mut plan, label } = task;
+        let due = plan.as_mut().map_or(due, |plan| plan.begin(due, unit_random));
+        let record = Record::new(id.clone(), due, priority, Work { job, plan }, label);
+        Self { id, record: UniqueRef::new(record) }
+    }
+
+    fn check(&self, registry: &Registry) -> Result<(), Error> {
+        if registry.is_closed() {
+            return Err(Error::SchedulerClosed);
+        }
+        self.id.as_ref().map_or(Ok(()), |id| registry.check_free(id))
+    }
+
+    fn enter(mut self, registry: &mut Registry) -> TaskRef {
+        self.record.number = registry.next_number();
+        let record = self.record.shareable();
+        registry.insert(self.id, &record);
+        record
+    }
+}
+
 /// Enters one task whose id is free.
 pub(crate) fn admit(shared: &Shared, task: Task) -> Result<TaskRef, Error> {
-    let mut registry = shared.registry.lock();
-    if registry.is_closed() {
-        return Err(Error::SchedulerClosed);
-    }
-    if let Some(id) = &task.id {
-        registry.check_free(id)?;
-    }
-    Ok(enter(&mut registry, task))
+    let candidate = Candidate::new(task);
+    let mut room = shared.queue.lock();
+    candidate.check(&room.registry)?;
+    Ok(candidate.enter(&mut room.registry))
+}
+
+/// Enters one task whose id is free, and brings it into the queue in the same step: nobody is to be
+/// told of it in between.
+pub(crate) fn admit_and_bring(shared: &Shared, task: Task) -> Result<TaskRef, Error> {
+    let mut candidate = Candidate::new(task);
+    candidate.record.state.enter_unseen();
+    let now = shared.queue_time();
+    let mut room = shared.queue.lock();
+    candidate.check(&room.registry)?;
+    let record = candidate.enter(&mut room.registry);
+    room.queue(record.clone(), false); // the registry is open, and so is the queue
+    shared.queue.unlock_added(room, record.due(), now);
+    Ok(record)
 }
 
 /// Enters tasks; with `replace` in place of those that have their ids.
@@ -41,27 +80,25 @@ pub(crate) fn admit_all(
     tasks: Vec<Task>,
     replace: bool,
 ) -> Result<Admitted, Error> {
-    let mut registry = shared.registry.lock();
-    if registry.is_closed() {
+    let candidates: Vec<Candidate> = tasks.into_iter().map(Candidate::new).collect();
+    let mut room = shared.queue.lock();
+    if room.registry.is_closed() {
         return Err(Error::SchedulerClosed);
     }
-    let holders = holders(&registry, &tasks, replace)?;
+    let holders = holders(&room.registry, &candidates, replace)?;
     let told = shared.tells_of_cancels();
-    let replaced = shared.queue.recall_all(holders, told)?;
-    let records = tasks
-        .into_iter()
-        .map(|task| {
-            if let Some(id) = &task.id {
-                registry.vacate(id);
-            }
-            enter(&mut registry, task)
-        })
-        .collect();
+    let replaced = room.recall_all(holders, told)?;
+    let registry = &mut room.registry;
+    let enter = |candidate: Candidate| {
+        candidate.id.iter().for_each(|id| registry.vacate(id));
+        candidate.enter(registry)
+    };
+    let records = candidates.into_iter().map(enter).collect();
     Ok(Admitted { records, replaced, told })
 }
 
 /// The live holders of the ids that `tasks` want; an error if that is not allowed.
-fn holders(registry: &Registry, tasks: &[Task], replace: bool) -> Result<Vec<TaskRef>, Error> {
+fn holders(registry: &Registry, tasks: &[Candidate], replace: bool) -> Result<Vec<TaskRef>, Error> {
     let mut wanted: HashSet<&TaskId> = HashSet::new();
     let mut holders = Vec::new();
     for id in tasks.iter().filter_map(|task| task.id.as_ref()) {
@@ -75,14 +112,4 @@ fn holders(registry: &Registry, tasks: &[Task], replace: bool) -> Result<Vec<Tas
         }
     }
     Ok(holders)
-}
-
-fn enter(registry: &mut Registry, task: Task) -> TaskRef {
-    let Task { id, due, job, priority, mut plan, label } = task;
-    let due = plan.as_mut().map_or(due, |plan| plan.begin(due, unit_random));
-    let number = registry.next_number();
-    let work = Work { job, plan };
-    let record = TaskRef::new(Record::new(number, id.clone(), due, priority, work, label));
-    registry.insert(id, &record);
-    record
 }

@@ -11,7 +11,7 @@ use crate::reading::Reading;
 use crate::registry::Registry;
 use crate::scheduler::Scheduler;
 use crate::shared::Shared;
-use crate::sync::{Generation, SmallMutex, watch_forks};
+use crate::sync::{Generation, watch_forks};
 use crate::threads::Threads;
 use crate::worker::{Plain, Surroundings};
 
@@ -88,9 +88,8 @@ impl Builder {
             me: me.clone(),
             name,
             workers,
-            queue: TaskQueue::new(workers, clock.pace()),
+            queue: TaskQueue::new(workers, clock.pace(), Registry::new(history)),
             clock,
-            registry: SmallMutex::new(Registry::new(history)),
             listeners: Listeners::default(),
             made_in: Generation::current(),
         });

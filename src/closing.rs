@@ -40,7 +40,7 @@ impl Shutdown {
 
 /// Refuses new tasks, cancels the waiting ones and tells the running ones to stop.
 pub(crate) fn close(shared: &Shared, drain: bool) {
-    let mut live = shared.registry.lock().close();
+    let mut live = shared.queue.lock().registry.close();
     live.sort_by_key(|task| task.number); // the same order each time, where a table has none
     // Read before any worker hears of it: whatever is due by then runs first.
     let now = shared.clock.now();

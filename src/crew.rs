@@ -77,7 +77,7 @@ impl Crew {
     #[must_use]
     pub fn has_ended(&self) -> bool {
         let ours = self.shared.check_process().is_ok();
-        ours && self.shared.registry.lock().is_closed() && self.shared.queue.is_deserted()
+        ours && self.shared.queue.lock().registry.is_closed() && self.shared.queue.is_deserted()
     }
 
     /// A reference that keeps nothing.

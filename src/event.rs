@@ -115,6 +115,11 @@ impl Listeners {
         self.wanted.load(Ordering::Relaxed) & kind as u8 != 0
     }
 
+    /// Whether anybody listens at all.
+    pub(crate) fn anybody(&self) -> bool {
+        self.wanted.load(Ordering::Relaxed) != 0
+    }
+
     /// Adds a listener. `changed` is called under the lock with the kinds that are wanted now.
     pub(crate) fn add(
         &self,

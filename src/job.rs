@@ -74,6 +74,11 @@ impl Value {
 }
 
 impl Value {
+    /// Whether there is nothing in it that a user made.
+    pub(crate) fn is_unit(&self) -> bool {
+        self.0.is_none()
+    }
+
     /// Whether nobody else shares the result.
     #[doc(hidden)]
     #[must_use]

@@ -47,6 +47,7 @@ mod record;
 mod recurrence;
 mod registry;
 pub mod retry;
+mod roll;
 mod room;
 mod run;
 mod scheduler;

@@ -5,14 +5,14 @@
 use std::sync::Arc;
 
 use crate::clock::{Alarm, Pace, Rest, Timestamp, Waker};
-use crate::error::Error;
 use crate::heap::Entry;
 use crate::job::contain;
 use crate::nap::{Nap, Sleeper};
 use crate::patience::Patience;
-use crate::record::TaskRef;
-use crate::room::{Owed, Phase, Room, Take};
-use crate::state::{CancelMove, TaskState};
+use crate::record::{End, Over, TaskRef};
+use crate::registry::Registry;
+use crate::room::{Last, Owed, Phase, Room, Take};
+use crate::state::CancelMove;
 use crate::sync::{Condvar, Mutex, MutexGuard};
 
 pub(crate) struct TaskQueue {
@@ -23,9 +23,9 @@ pub(crate) struct TaskQueue {
 }
 
 impl TaskQueue {
-    pub(crate) fn new(workers: usize, pace: Pace) -> Self {
+    pub(crate) fn new(workers: usize, pace: Pace, registry: Registry) -> Self {
         Self {
-            room: Mutex::new(Room::new(workers)),
+            room: Mutex::new(Room::new(workers, registry)),
             bells: (0..=workers).map(|_| Condvar::new()).collect(),
             pace,
         }
@@ -88,9 +88,10 @@ impl TaskQueue {
         announced: bool,
         now: Timestamp,
     ) -> Result<(), TaskRef> {
+        let due = task.due();
         let mut room = self.lock();
         let refused = room.push(task, announced);
-        self.unlock(room, now);
+        self.unlock_added(room, due, now);
         refused
     }
 
@@ -110,11 +111,13 @@ impl TaskQueue {
     }
 
     /// Cancels `task` if it waits, or tells it to stop if it runs. If listeners are to be `told`, a
-    /// waiting one counts as being told of until the caller settles that.
-    pub(crate) fn cancel(&self, task: &TaskRef, told: bool) -> CancelMove {
+    /// waiting one counts as being told of until the caller settles that; else it ends here.
+    pub(crate) fn cancel(&self, task: &TaskRef, told: bool) -> (CancelMove, Option<Over>) {
         let mut room = self.lock();
         let cancelled = task.state.try_cancel();
         room.note_cancel(task, cancelled, told);
+        let ends = cancelled == CancelMove::Cancelled && !told;
+        let over = ends.then(|| room.registry.finish(task, &End::CANCEL));
         let mut bells = Vec::new();
         if cancelled == CancelMove::Stopping {
             task.pull_leash();
@@ -124,40 +127,29 @@ impl TaskQueue {
         if room.is_rebuilding() {
             self.unlock(room, Timestamp::MIN);
         } else {
-            let gone = room.waiting.take_gone();
-            drop(room);
-            discard(gone);
+            release(room);
         }
         bells.iter().for_each(|bell| bell.notify_one());
-        cancelled
+        (cancelled, over)
     }
 
-    /// Cancels all of the tasks if none of them runs. Gives those whose cancel the caller is to
-    /// complete; the others are completed by whoever brings them. `told` as for a cancel.
-    pub(crate) fn recall_all(
-        &self,
-        mut tasks: Vec<TaskRef>,
-        told: bool,
-    ) -> Result<Vec<TaskRef>, Error> {
-        let mut room = self.lock();
-        if let Some(running) = tasks.iter().find(|task| task.state.get() == TaskState::Running) {
-            return Err(Error::TaskRunning(running.id()));
-        }
-        tasks.retain(|task| {
-            let cancelled = task.state.try_cancel();
-            room.note_cancel(task, cancelled, told);
-            cancelled == CancelMove::Cancelled
-        });
-        Ok(tasks)
-    }
-
-    /// Takes the earliest task that is due at `now`. The worker's debts are settled first.
+    /// Takes the earliest task that is due at `now`. The worker's debts are settled first: the end of
+    /// its last task and the start of the next are one step, unless somebody is to be told between.
     pub(crate) fn try_take(&self, now: Timestamp, owed: &mut Owed) -> Take {
         let mut room = self.lock();
+        let last = owed.last.take();
+        if let Some(Last { task, ran, ended }) = &last {
+            let over = room.registry.finish(task, &End::of_run(ran, ended));
+            if !over.is_quiet() {
+                drop(room);
+                return Take::Over(task.clone(), over);
+            }
+        }
         room.settle(owed);
         owed.moves = room.moves; // the clock is read again before any sleep
         let take = room.take(now);
         self.unlock(room, now);
+        drop(last); // perhaps with the last reference to a task
         take
     }
 
@@ -308,14 +300,24 @@ impl TaskQueue {
         bells.iter().for_each(|bell| bell.notify_one());
     }
 
+    /// Unlocks after a task was added that is due at `due`. If an alarm rings by then, or somebody is
+    /// on the way, the head is covered as it was.
+    pub(crate) fn unlock_added(&self, room: MutexGuard<'_, Room>, due: Timestamp, now: Timestamp) {
+        let alarms_count = matches!(self.pace, Pace::Monotonic(_));
+        if !room.is_rebuilding() && room.announcer.is_none() && room.idle.covers(due, alarms_count)
+        {
+            release(room);
+        } else {
+            self.unlock(room, now);
+        }
+    }
+
     /// Unlocks, and restores the wake-up invariant: every change of the heap or of who is idle
-    /// ends here.
-    fn unlock(&self, mut room: MutexGuard<'_, Room>, now: Timestamp) {
+    /// ends here, or in [`TaskQueue::unlock_added`].
+    pub(crate) fn unlock(&self, mut room: MutexGuard<'_, Room>, now: Timestamp) {
         let summoned = room.restore(self.pace, now);
         let announcer = room.recall_announcer().then_some(self.bells.len() - 1);
-        let gone = (room.waiting.take_gone(), room.announced.take_gone());
-        drop(room);
-        discard(gone);
+        release(room);
         for bell in summoned.into_iter().chain(announcer) {
             self.bells[bell].notify_one();
         }
@@ -407,6 +409,13 @@ impl TaskQueue {
             room.naps.end(&nap);
         }
     }
+}
+
+/// Unlocks, and then drops the tombstones that were taken out.
+fn release(mut room: MutexGuard<'_, Room>) {
+    let gone = (room.waiting.take_gone(), room.announced.take_gone());
+    drop(room);
+    discard(gone);
 }
 
 /// Drops tombstones. What a task still holds of a user, an error say, goes with it, and may panic.

@@ -23,6 +23,9 @@ use crate::sync::{AtomicI64, AtomicU8, Ordering, SmallMutex};
 /// A shared record. Without the weak count of std's `Arc`, which nobody needs here.
 pub(crate) type TaskRef = triomphe::Arc<Record>;
 
+/// The same before anybody shares it.
+pub(crate) type UniqueRef = triomphe::UniqueArc<Record>;
+
 #[derive(Debug)]
 pub(crate) struct Record {
     pub(crate) state: StateCell,
@@ -35,7 +38,7 @@ pub(crate) struct Record {
     /// Written by the thread that owns the task on its way into the queue, read by anybody for
     /// information, so Relaxed everywhere.
     due: AtomicI64,
-    /// Taken after the queue's and the registry's lock, never before them.
+    /// Taken after the queue's lock, never before it.
     body: SmallMutex<Body>,
 }
 
@@ -109,9 +112,22 @@ pub(crate) struct End<'a> {
     pub(crate) if_stopped: Ended,
 }
 
+impl<'a> End<'a> {
+    /// A cancel of a task that does not run.
+    pub(crate) const CANCEL: Self =
+        Self { ran: None, as_it_ran: Ended::Cancelled, if_stopped: Ended::Cancelled };
+
+    /// The end of a one-off task with its run.
+    pub(crate) fn of_run(ran: &'a Ran, ended: &Ended) -> Self {
+        Self { ran: Some(ran), as_it_ran: ended.clone(), if_stopped: ended.clone() }
+    }
+}
+
 /// What comes of an end. To be looked at, and dropped, with no lock held.
 pub(crate) struct Over {
     pub(crate) ended: Ended,
+    /// The job of a task that was cancelled.
+    pub(crate) work: Option<Work>,
     pub(crate) facts: Facts,
     /// Whom to call, once.
     pub(crate) watchers: Watchers,
@@ -119,6 +135,19 @@ pub(crate) struct Over {
     pub(crate) old_error: Option<JobError>,
     /// What was kept for who looks ahead.
     pub(crate) position: Option<Position>,
+}
+
+impl Over {
+    /// Whether nobody is to be told, and there is nothing of a user in it.
+    pub(crate) fn is_quiet(&self) -> bool {
+        let nothing = match &self.ended {
+            Ended::Done(value) => value.is_unit(),
+            Ended::Failed(_) => false,
+            Ended::Cancelled => true,
+        };
+        let unused = self.work.is_none() && self.old_error.is_none() && self.position.is_none();
+        nothing && unused && self.watchers.is_empty()
+    }
 }
 
 /// Who wants to know of a task's end: a waiting thread, or a done-callback.
@@ -134,8 +163,8 @@ pub(crate) type Watchers = Vec<(u64, Box<dyn Watch>)>;
 const _: () = assert!(size_of::<Body>() == 16 && size_of::<Record>() <= 48);
 
 impl Record {
+    /// Its number is still to be set.
     pub(crate) fn new(
-        number: u64,
         name: Option<TaskId>,
         due: Timestamp,
         priority: i32,
@@ -155,7 +184,7 @@ impl Record {
             place: AtomicU8::new(Place::Out as u8),
             named,
             priority,
-            number,
+            number: 0,
             due: AtomicI64::new(due.as_nanos()),
             body: SmallMutex::new(body),
         }
@@ -202,11 +231,6 @@ impl Record {
     fn with<T>(&self, code: impl FnOnce(&mut Full) -> T) -> T {
         let mut body = self.body.lock();
         code(body.full())
-    }
-
-    /// Takes the job out, to drop it.
-    pub(crate) fn take_work(&self) -> Option<Work> {
-        self.body.lock().take_work()
     }
 
     /// Takes the job out, to run it from `started` on; with the number of the run.
@@ -323,19 +347,28 @@ impl Record {
     }
 
     /// Moves the state to its end and keeps how it ended, in one step for whoever waits. Where
-    /// nobody `can_ask` and nothing is kept, nothing is made to keep it in.
+    /// nobody `can_ask` and nothing is kept, nothing is made to keep it in. A job that is still
+    /// there goes.
     pub(crate) fn end(&self, end: &End<'_>, can_ask: bool) -> Over {
         let mut body = self.body.lock();
         let stopped = self.state.end(end.as_it_ran.state(), end.if_stopped.state());
         let ended = if stopped { &end.if_stopped } else { &end.as_it_ran }.clone();
         // How a cancelled task ended can be told from its state.
         let keep = can_ask && !matches!(ended, Ended::Cancelled);
+        let work = body.take_work();
         if let Body::Full(None) = *body
             && !keep
         {
             let mut facts = Facts::default();
             end.ran.into_iter().for_each(|ran| facts.note(ran));
-            return Over { ended, facts, watchers: Vec::new(), old_error: None, position: None };
+            return Over {
+                ended,
+                work,
+                facts,
+                watchers: Vec::new(),
+                old_error: None,
+                position: None,
+            };
         }
         let full = body.full();
         if let Some(leash) = full.leash.take()
@@ -347,7 +380,7 @@ impl Record {
         full.ended = Some(ended.clone());
         let watchers = mem::take(&mut full.watchers);
         let position = full.position.take();
-        Over { ended, facts: full.facts.clone(), watchers, old_error, position }
+        Over { ended, work, facts: full.facts.clone(), watchers, old_error, position }
     }
 
     pub(crate) fn ended(&self) -> Option<Ended> {

@@ -1,9 +1,7 @@
 //! Which ids are taken. Invariants: an id is held by one task at a time; every live task is known,
 //! and so are the last finished ones, as plain records that hold nothing of a user.
 
-use std::borrow::Borrow;
-use std::collections::{HashMap, HashSet, VecDeque};
-use std::hash::{BuildHasherDefault, Hash, Hasher};
+use std::collections::{HashMap, VecDeque};
 use std::mem;
 
 use foldhash::fast::RandomState;
@@ -12,55 +10,12 @@ use crate::error::Error;
 use crate::id::TaskId;
 use crate::info::TaskInfo;
 use crate::record::{End, Over, TaskRef};
+use crate::roll::{Counting, Roll};
 use crate::stats::Totals;
 
-/// A task without a name, found by its number. The table holds one pointer a task.
-struct Numbered(TaskRef);
-
-impl Borrow<u64> for Numbered {
-    fn borrow(&self) -> &u64 {
-        &self.0.number
-    }
-}
-
-impl Hash for Numbered {
-    fn hash<H: Hasher>(&self, state: &mut H) {
-        self.0.number.hash(state);
-    }
-}
-
-impl PartialEq for Numbered {
-    fn eq(&self, other: &Self) -> bool {
-        self.0.number == other.0.number
-    }
-}
-
-impl Eq for Numbered {}
-
-/// Hashes the numbers that the scheduler counts up to themselves, so that tasks which come one after
-/// the other lie side by side in the table: a hash that scatters costs a cache miss a task. Nobody
-/// but the scheduler chooses these numbers, so nobody can make them collide.
-#[derive(Default)]
-struct Counted(u64);
-
-impl Hasher for Counted {
-    fn finish(&self) -> u64 {
-        self.0
-    }
-
-    fn write(&mut self, _: &[u8]) {
-        unreachable!("only numbers are hashed");
-    }
-
-    fn write_u64(&mut self, number: u64) {
-        // The table finds a place by the low bits and tells neighbours apart by the top seven.
-        self.0 = number ^ (number << 57);
-    }
-}
-
-/// All of it is guarded by one lock of the scheduler's.
+/// All of it is guarded by the queue's lock, so that to schedule, to end and to cancel are one step.
 pub(crate) struct Registry {
-    numbered: HashSet<Numbered, BuildHasherDefault<Counted>>,
+    numbered: Roll,
     named: HashMap<TaskId, TaskRef, RandomState>,
     history: History,
     pub(crate) totals: Totals,
@@ -80,7 +35,7 @@ pub(crate) enum Holder {
 impl Registry {
     pub(crate) fn new(history: usize) -> Self {
         Self {
-            numbered: HashSet::default(),
+            numbered: Roll::default(),
             named: HashMap::default(),
             history: History { limit: history, ..History::default() },
             totals: Totals::default(),
@@ -126,9 +81,7 @@ impl Registry {
                 self.negative_given |= matches!(id, TaskId::Int(..0));
                 self.named.insert(id, task.clone());
             }
-            None => {
-                self.numbered.insert(Numbered(task.clone()));
-            }
+            None => self.numbered.insert(task.clone()),
         }
     }
 
@@ -144,9 +97,7 @@ impl Registry {
             return Some(task);
         }
         match *id {
-            TaskId::Int(number) if number < 0 => {
-                self.numbered.get(&number.unsigned_abs()).map(|found| &found.0)
-            }
+            TaskId::Int(number) if number < 0 => self.numbered.get(number.unsigned_abs()),
             _ => None,
         }
     }
@@ -157,29 +108,32 @@ impl Registry {
             return;
         }
         if let Some(number) = self.live_task(id).map(|task| task.number) {
-            self.numbered.remove(&number);
+            self.numbered.remove(number);
         }
     }
 
     /// Ends a task, and moves it from the live ones to the history, in one step for whoever looks
     /// for it. One that was replaced leaves no record.
     pub(crate) fn finish(&mut self, task: &TaskRef, end: &End<'_>) -> Over {
-        let id = task.id();
-        let live = if task.is_named() {
-            let live = self.named.get(&id).is_some_and(|live| TaskRef::ptr_eq(live, task));
-            live && self.named.remove(&id).is_some()
-        } else {
-            self.numbered.remove(&task.number)
-        };
+        let live = self.remove(task);
         // Besides the caller only handles refer to a task that ran, and no new handle can be made:
         // where there is none, nobody can ask for the outcome any more.
         let mut over = task.end(end, TaskRef::count(task) > 1);
         self.totals.add(over.ended.state(), end.ran);
         if live {
             let facts = mem::take(&mut over.facts);
-            self.history.push(facts.into_info(id, over.ended.state(), task.due()));
+            self.history.push(facts.into_info(task.id(), over.ended.state(), task.due()));
         }
         over
+    }
+
+    fn remove(&mut self, task: &TaskRef) -> bool {
+        if !task.is_named() {
+            return self.numbered.remove(task.number).is_some();
+        }
+        let id = task.id();
+        let live = self.named.get(&id).is_some_and(|live| TaskRef::ptr_eq(live, task));
+        live && self.named.remove(&id).is_some()
     }
 
     pub(crate) fn forget(&mut self, id: &TaskId) -> bool {
@@ -187,7 +141,7 @@ impl Registry {
     }
 
     pub(crate) fn live(&self) -> impl Iterator<Item = &TaskRef> {
-        self.numbered.iter().map(|found| &found.0).chain(self.named.values())
+        self.numbered.iter().chain(self.named.values())
     }
 
     pub(crate) fn finished(&self) -> impl Iterator<Item = &TaskInfo> {
@@ -203,8 +157,38 @@ struct History {
     records: VecDeque<Option<TaskInfo>>,
     /// How many records were dropped at the front: the place of the first one.
     dropped: u64,
-    /// Id → place.
-    places: HashMap<TaskId, u64, RandomState>,
+    places: Places,
+}
+
+/// Id → place. Most ids are numbers that the scheduler made.
+#[derive(Default)]
+struct Places {
+    made: HashMap<u64, u64, Counting>,
+    given: HashMap<TaskId, u64, RandomState>,
+}
+
+impl Places {
+    fn get(&self, id: &TaskId) -> Option<u64> {
+        match *id {
+            TaskId::Int(number @ ..0) => self.made.get(&number.unsigned_abs()),
+            _ => self.given.get(id),
+        }
+        .copied()
+    }
+
+    fn insert(&mut self, id: &TaskId, place: u64) {
+        match *id {
+            TaskId::Int(number @ ..0) => self.made.insert(number.unsigned_abs(), place),
+            _ => self.given.insert(id.clone(), place),
+        };
+    }
+
+    fn remove(&mut self, id: &TaskId) {
+        match *id {
+            TaskId::Int(number @ ..0) => self.made.remove(&number.unsigned_abs()),
+            _ => self.given.remove(id),
+        };
+    }
 }
 
 impl History {
@@ -218,7 +202,7 @@ impl History {
             }
             self.dropped += 1;
         }
-        self.places.insert(info.id.clone(), self.dropped + self.records.len() as u64);
+        self.places.insert(&info.id, self.dropped + self.records.len() as u64);
         self.records.push_back(Some(info));
     }
 

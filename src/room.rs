@@ -2,11 +2,14 @@
 //! nothing here blocks, reads a clock or calls anybody.
 
 use crate::clock::{Pace, Timestamp, Waker};
+use crate::error::Error;
 use crate::heap::{DueHeap, Entry, Live};
 use crate::idle::Idle;
+use crate::info::Ran;
 use crate::nap::Naps;
-use crate::record::{Place, TaskRef};
-use crate::state::CancelMove;
+use crate::record::{Ended, Over, Place, TaskRef};
+use crate::registry::Registry;
+use crate::state::{CancelMove, TaskState};
 use crate::wakers::Wakers;
 
 impl Live for TaskRef {
@@ -32,6 +35,7 @@ pub(crate) struct Room {
     pub(crate) waiting: DueHeap<TaskRef>,
     /// Those whose DUE event was sent. Empty while nobody listens for it.
     pub(crate) announced: DueHeap<TaskRef>,
+    pub(crate) registry: Registry,
     pub(crate) idle: Idle,
     pub(crate) phase: Phase,
     /// The size of the pool.
@@ -62,20 +66,31 @@ pub(crate) struct Room {
 }
 
 /// What a worker owes the queue since it last held the lock.
-#[derive(Debug, Default)]
+#[derive(Default)]
 pub(crate) struct Owed {
     /// It was woken and is on its way.
     pub(crate) arrival: bool,
     /// Its run is over.
     pub(crate) run: bool,
+    /// The task of that run is to be ended.
+    pub(crate) last: Option<Last>,
     /// What it took out of the queue has been told.
     pub(crate) telling: bool,
     /// How often it knows the clock to have been moved by hand.
     pub(crate) moves: u64,
 }
 
+/// A task's last run.
+pub(crate) struct Last {
+    pub(crate) task: TaskRef,
+    pub(crate) ran: Ran,
+    pub(crate) ended: Ended,
+}
+
 /// What a worker got.
 pub(crate) enum Take {
+    /// Nothing yet: somebody is to be told first of the task that it has ended.
+    Over(TaskRef, Over),
     /// A task, moved to RUNNING.
     Task(Entry<TaskRef>),
     /// Nothing is due.
@@ -85,10 +100,11 @@ pub(crate) enum Take {
 }
 
 impl Room {
-    pub(crate) fn new(workers: usize) -> Self {
+    pub(crate) fn new(workers: usize, registry: Registry) -> Self {
         Self {
             waiting: DueHeap::default(),
             announced: DueHeap::default(),
+            registry,
             idle: Idle::default(),
             phase: Phase::Open,
             workers,
@@ -111,6 +127,12 @@ impl Room {
         if self.phase != Phase::Open || !task.state.enter() {
             return Err(task);
         }
+        self.queue(task, announced);
+        Ok(())
+    }
+
+    /// Queues a task that is WAITING, while the queue is open.
+    pub(crate) fn queue(&mut self, task: TaskRef, announced: bool) {
         self.sequence += 1;
         task.set_place(if announced { Place::Announced } else { Place::Waiting });
         let (due, priority, sequence) = (task.due(), task.priority, self.sequence);
@@ -120,7 +142,6 @@ impl Room {
         } else {
             self.waiting.push(entry);
         }
-        Ok(())
     }
 
     /// Takes out all tasks whose DUE event is to be sent at `now`, in their order. While they are
@@ -160,6 +181,24 @@ impl Room {
                 Place::Out => {}
             }
         }
+    }
+
+    /// Cancels all of the tasks if none of them runs. Gives those whose cancel the caller is to
+    /// complete; the others are completed by whoever brings them. `told` as for a cancel.
+    pub(crate) fn recall_all(
+        &mut self,
+        mut tasks: Vec<TaskRef>,
+        told: bool,
+    ) -> Result<Vec<TaskRef>, Error> {
+        if let Some(running) = tasks.iter().find(|task| task.state.get() == TaskState::Running) {
+            return Err(Error::TaskRunning(running.id()));
+        }
+        tasks.retain(|task| {
+            let cancelled = task.state.try_cancel();
+            self.note_cancel(task, cancelled, told);
+            cancelled == CancelMove::Cancelled
+        });
+        Ok(tasks)
     }
 
     pub(crate) fn settle(&mut self, owed: &mut Owed) {
@@ -263,10 +302,10 @@ impl Room {
 
     /// Whom to wake so that the head is covered again, if it is not.
     pub(crate) fn restore(&mut self, pace: Pace, now: Timestamp) -> Option<usize> {
-        if self.idle.is_empty() {
+        if self.idle.is_empty() || self.idle.someone_comes() {
             return None;
         }
-        if self.is_rebuilding() && !self.idle.someone_comes() {
+        if self.is_rebuilding() {
             return self.idle.summon();
         }
         let due = self.head_for_workers()?;

@@ -195,15 +195,15 @@ fn current(question: impl FnOnce(&Run) -> bool) -> bool {
     CURRENT.try_with(|run| run.borrow().as_ref().is_some_and(question)).unwrap_or(false)
 }
 
-/// Runs `job` as `run`; gives the task back.
-pub(crate) fn run_job(job: &mut dyn Job, run: Run) -> (Outcome, TaskRef) {
+/// Runs `job` as `run`; gives the task back, and what the run was lent.
+pub(crate) fn run_job(job: &mut dyn Job, run: Run) -> (Outcome, TaskRef, Weak<dyn Host>) {
     CURRENT.set(Some(run));
     let outcome = CURRENT.with_borrow(|run| match run {
         Some(run) => run_contained(job, run),
         None => unreachable!("set above, and taken only below"),
     });
     match CURRENT.take() {
-        Some(Run { of: Of::Running(task), .. }) => (outcome, task),
+        Some(Run { of: Of::Running(task), host, .. }) => (outcome, task, host),
         _ => unreachable!("set above, and a run that is kept is another one"),
     }
 }

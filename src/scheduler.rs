@@ -10,7 +10,7 @@ use std::any::Any;
 use std::sync::{Arc, Weak};
 use std::time::Duration;
 
-use crate::admission::{Admitted, admit, admit_all};
+use crate::admission::{Admitted, admit, admit_all, admit_and_bring};
 use crate::builder::Builder;
 use crate::clock::{Timestamp, check_duration};
 use crate::crew::Crew;
@@ -106,6 +106,9 @@ impl Scheduler {
         let shared = self.checked()?;
         task.check()?;
         self.crew().threads.start(shared)?;
+        if !shared.listeners.anybody() {
+            return admit_and_bring(shared, task).map(|record| shared.handle(record));
+        }
         let record = admit(shared, task)?;
         let handle = shared.handle(record.clone());
         shared.emit_next(EventKind::Scheduled, &record);
@@ -208,7 +211,7 @@ impl Scheduler {
     /// [`Error::Forked`].
     pub fn cancel(&self, id: impl Into<TaskId>) -> Result<CancelOutcome, Error> {
         let shared = self.checked()?;
-        let holder = shared.registry.lock().find(&id.into());
+        let holder = shared.queue.lock().registry.find(&id.into());
         Ok(match holder {
             Some(Holder::Live(task)) => shared.cancel(&task),
             Some(Holder::Finished(_)) => CancelOutcome::Finished,
@@ -222,7 +225,7 @@ impl Scheduler {
     /// [`Error::Forked`].
     pub fn get(&self, id: impl Into<TaskId>) -> Result<Option<TaskHandle>, Error> {
         let shared = self.checked()?;
-        let holder = shared.registry.lock().find(&id.into());
+        let holder = shared.queue.lock().registry.find(&id.into());
         Ok(match holder {
             Some(Holder::Live(task)) => Some(shared.handle(task)),
             _ => None,
@@ -236,7 +239,7 @@ impl Scheduler {
     pub fn info(&self, id: impl Into<TaskId>) -> Result<TaskInfo, Error> {
         let id = id.into();
         let shared = self.checked()?;
-        let holder = shared.registry.lock().find(&id);
+        let holder = shared.queue.lock().registry.find(&id);
         match holder {
             Some(Holder::Live(task)) => Ok(task.info()),
             Some(Holder::Finished(info)) => Ok(info),
@@ -249,10 +252,10 @@ impl Scheduler {
     /// # Errors
     /// [`Error::Forked`].
     pub fn tasks(&self, state: Option<TaskState>) -> Result<Vec<TaskInfo>, Error> {
-        let registry = self.checked()?.registry.lock();
-        let finished: Vec<TaskInfo> = registry.finished().cloned().collect();
-        let mut live: Vec<TaskRef> = registry.live().cloned().collect();
-        drop(registry);
+        let room = self.checked()?.queue.lock();
+        let finished: Vec<TaskInfo> = room.registry.finished().cloned().collect();
+        let mut live: Vec<TaskRef> = room.registry.live().cloned().collect();
+        drop(room);
         live.sort_by_key(|task| task.number);
         let all = finished.into_iter().chain(live.iter().map(|task| task.info()));
         Ok(all.filter(|info| state.is_none_or(|state| info.state == state)).collect())
@@ -265,10 +268,10 @@ impl Scheduler {
     /// [`Error::Forked`].
     pub fn forget(&self, id: impl Into<TaskId>) -> Result<(), Error> {
         let id = id.into();
-        let mut registry = self.checked()?.registry.lock();
-        match registry.find(&id) {
+        let mut room = self.checked()?.queue.lock();
+        match room.registry.find(&id) {
             Some(Holder::Finished(_)) => {
-                registry.forget(&id);
+                room.registry.forget(&id);
                 Ok(())
             }
             Some(Holder::Live(task)) if task.state.get() == TaskState::Running => {
@@ -321,7 +324,7 @@ impl Scheduler {
     pub fn stats(&self) -> Result<Stats, Error> {
         let shared = self.checked()?;
         let (waiting, running) = shared.queue.load();
-        Ok(shared.registry.lock().totals.stats(shared.workers, waiting, running))
+        Ok(shared.queue.lock().registry.totals.stats(shared.workers, waiting, running))
     }
 
     /// Has `listener` told of events of these kinds, from now on.

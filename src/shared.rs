@@ -1,5 +1,5 @@
-//! What all threads of one scheduler share. Invariant: locks are taken in the order registry,
-//! queue, record, and each is let go before anything of a user is run, dropped or waited for.
+//! What all threads of one scheduler share. Invariant: the queue's lock is taken before a record's,
+//! and each is let go before anything of a user is run, dropped or waited for.
 
 use std::any::Any;
 use std::sync::{Arc, Weak};
@@ -14,12 +14,11 @@ use crate::job::contain;
 use crate::nap::Sleeper;
 use crate::queue::TaskQueue;
 use crate::reading::Reading;
-use crate::record::{End, Ended, TaskRef};
-use crate::registry::Registry;
-use crate::room::Owed;
+use crate::record::{End, Ended, Over, TaskRef};
+use crate::room::{Last, Owed};
 use crate::run::Host;
 use crate::state::{CancelMove, CancelOutcome, TaskState};
-use crate::sync::{Generation, SmallMutex};
+use crate::sync::Generation;
 
 pub(crate) struct Shared {
     pub(crate) me: Weak<Shared>,
@@ -27,7 +26,6 @@ pub(crate) struct Shared {
     pub(crate) workers: usize,
     pub(crate) clock: Reading,
     pub(crate) queue: TaskQueue,
-    pub(crate) registry: SmallMutex<Registry>,
     pub(crate) listeners: Listeners,
     pub(crate) made_in: Generation,
 }
@@ -139,9 +137,7 @@ impl Shared {
     /// What remains to be done once a task that was not running is cancelled.
     pub(crate) fn complete_cancel(&self, task: &TaskRef) {
         let outlook = self.tells_of_cancels().then(|| task.outlook());
-        self.drop_contained(task.take_work());
-        let end = End { ran: None, as_it_ran: Ended::Cancelled, if_stopped: Ended::Cancelled };
-        self.finish(task, &end, |_| {
+        self.finish(task, &End::CANCEL, |_| {
             let (run, attempt) = outlook.unwrap_or((1, 1));
             self.emit(EventKind::Cancelled, task, || Event {
                 run,
@@ -160,13 +156,27 @@ impl Shared {
         end: &End<'_>,
         tell_listeners: impl FnOnce(&Ended),
     ) {
-        let over = self.registry.lock().finish(task, end);
-        self.drop_contained((over.old_error, over.position));
-        tell_listeners(&over.ended);
+        let over = self.queue.lock().registry.finish(task, end);
+        self.conclude(task, over, tell_listeners);
+    }
+
+    /// Ends the task of a worker's last run, for a worker that takes no other now.
+    pub(crate) fn end_last(&self, owed: &mut Owed) {
+        if let Some(Last { task, ran, ended }) = owed.last.take() {
+            self.finish(&task, &End::of_run(&ran, &ended), |_| ());
+        }
+    }
+
+    /// What remains to be done once a task ended.
+    pub(crate) fn conclude(&self, task: &TaskRef, over: Over, tell_listeners: impl FnOnce(&Ended)) {
+        let Over { ended, work, watchers, old_error, position, .. } = over;
+        self.drop_contained((work, old_error, position));
+        tell_listeners(&ended);
         let place = Place::telling(self.identity(), task);
-        for (_, watcher) in over.watchers {
+        for (_, watcher) in watchers {
             drop(enter(place, || contain(|| watcher.ended(task))));
         }
+        self.drop_contained(ended);
     }
 
     /// Drops what a task held of a user: a `Drop` may panic, or call the scheduler.
@@ -176,12 +186,14 @@ impl Shared {
 
     pub(crate) fn cancel(&self, task: &TaskRef) -> CancelOutcome {
         let told = self.tells_of_cancels();
-        match self.queue.cancel(task, told) {
-            CancelMove::Cancelled => {
-                self.complete_taken(task, told);
-                CancelOutcome::Cancelled
-            }
-            CancelMove::Recalled => CancelOutcome::Cancelled,
+        let (cancelled, over) = self.queue.cancel(task, told);
+        match over {
+            Some(over) => self.conclude(task, over, |_| ()),
+            None if cancelled == CancelMove::Cancelled => self.complete_taken(task, told),
+            None => {}
+        }
+        match cancelled {
+            CancelMove::Cancelled | CancelMove::Recalled => CancelOutcome::Cancelled,
             CancelMove::Stopping => CancelOutcome::Stopping,
             CancelMove::Finished => CancelOutcome::Finished,
         }
@@ -202,12 +214,13 @@ impl Shared {
     /// Shows every user value that only the scheduler owns. `show` only looks: locks are held.
     /// While anything runs the listeners are not shown, for a worker is going to call them.
     pub(crate) fn visit(&self, show: &mut dyn FnMut(&dyn Any)) {
-        let registry = self.registry.lock();
+        let room = self.queue.lock();
         // What runs is its worker's.
         let waits = |task: &&TaskRef| task.state.get() == TaskState::Waiting;
-        registry.live().filter(waits).for_each(|task| task.visit(show));
-        drop(registry);
-        if self.queue.load().1 == 0 {
+        room.registry.live().filter(waits).for_each(|task| task.visit(show));
+        let nothing_runs = room.running == 0;
+        drop(room);
+        if nothing_runs {
             self.listeners.visit(show);
         }
         if let Some(clock) = self.clock.clock() {

@@ -98,6 +98,11 @@ impl StateCell {
         self.move_from(TELLING, WAITING).is_ok()
     }
 
+    /// TELLING → WAITING, of a task that nobody else knows yet.
+    pub(crate) fn enter_unseen(&mut self) {
+        *self.0.get_mut() = WAITING;
+    }
+
     /// WAITING → RUNNING; `false` if it was cancelled. Made under the queue's lock.
     #[must_use]
     pub(crate) fn try_start(&self) -> bool {

@@ -27,7 +27,7 @@ pub struct Stats {
     pub missed: u64,
 }
 
-/// What happened since the scheduler was made. Guarded by the registry's lock.
+/// What happened since the scheduler was made. Guarded by the queue's lock.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Totals {
     runs: u64,

@@ -101,6 +101,6 @@ impl Scheduler {
     /// Whether it was shut down.
     #[must_use]
     pub fn is_closed(&self) -> bool {
-        self.checked().is_ok_and(|shared| shared.registry.lock().is_closed())
+        self.checked().is_ok_and(|shared| shared.queue.lock().registry.is_closed())
     }
 }

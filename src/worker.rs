@@ -1,6 +1,8 @@
 //! A worker's life: take, run, finish, until the queue closes. Invariant: whatever a job does, its
 //! task ends in one state, is told of once, and the worker goes on.
 
+use std::mem;
+use std::sync::Weak;
 use std::time::Duration;
 
 use crate::chance::unit_random;
@@ -9,11 +11,11 @@ use crate::event::{Event, EventKind};
 use crate::heap::Entry;
 use crate::info::Ran;
 use crate::inside::{Place, enter};
-use crate::job::{Outcome, describe};
+use crate::job::{Outcome, contain, describe};
 use crate::plan::Verdict;
 use crate::record::{End, Ended, TaskRef, Work};
-use crate::room::{Owed, Take};
-use crate::run::{Run, run_job};
+use crate::room::{Last, Owed, Take};
+use crate::run::{Host, Run, run_job};
 use crate::shared::Shared;
 
 /// What a worker thread lives in: another runtime that must be entered once, and left while the
@@ -86,17 +88,24 @@ fn work(shared: &Shared, worker: usize, owed: &mut Owed, pause: &dyn Pause, turn
     // The last reading of the clock stands for the next one: a task that was due then is due now,
     // and whatever fell due since is later in the order.
     let mut now = shared.clock.now();
+    let mut host = shared.host();
     loop {
-        shared.announce_due(now);
+        if owed.last.is_none() {
+            shared.announce_due(now);
+        }
         match shared.queue.try_take(now, owed) {
+            Take::Over(task, over) => shared.conclude(&task, over, |_| ()),
             Take::Task(entry) => {
                 // `None`: the job forked, and this is the child.
                 let started = now.max(entry.due); // in a drain `now` may be older
-                let Some(finished) = run(shared, entry, started) else { return };
-                now = finished;
+                let run = run(shared, &mut host, entry, started);
+                let Some(Finished { time, last }) = run else { return };
+                now = time;
                 owed.run = true;
+                owed.last = last;
                 jobs += 1;
                 if jobs.is_multiple_of(STRIDE) && turn < Duration::MAX && since.elapsed() > turn {
+                    shared.end_last(owed);
                     pause.pause(&mut || ());
                     since = instant();
                     now = shared.clock.now();
@@ -122,36 +131,60 @@ struct Story<'a> {
     attempt: u64,
 }
 
-/// Runs a task that was taken at `now`; gives when the run ended.
-fn run(shared: &Shared, entry: Entry<TaskRef>, now: Timestamp) -> Option<Timestamp> {
+/// A run that ended.
+struct Finished {
+    time: Timestamp,
+    /// What is left to be done, in the step in which the next task is taken.
+    last: Option<Last>,
+}
+
+/// Runs a task that was taken at `now`.
+fn run(
+    shared: &Shared,
+    host: &mut Weak<dyn Host>,
+    entry: Entry<TaskRef>,
+    now: Timestamp,
+) -> Option<Finished> {
     let Entry { task, due, .. } = entry;
     let Some((mut work, number)) = task.check_out(now) else {
-        return Some(now);
+        return Some(Finished { time: now, last: None });
     };
     let attempt = work.plan.as_ref().map_or(1, |plan| plan.attempt());
     let mut story = Story { shared, task, due, started: now, number, attempt };
     story.emit(EventKind::Started, None, None);
     let (times, counts) = ((due, now), (attempt, number));
-    let run = Run::new(story.task, shared.host(), shared.made_in, times, counts);
-    let (outcome, task) = run_job(&mut *work.job, run);
+    // Lent to the run: workers that count references run by run would wait for one another.
+    let lent = mem::replace(host, Weak::<Shared>::new());
+    let run = Run::new(story.task, lent, shared.made_in, times, counts);
+    let (outcome, task, back) = run_job(&mut *work.job, run);
     shared.check_process().ok()?;
+    *host = back;
     story.task = task;
     // A clock that went back must not make a run of negative length.
-    let finished = shared.clock.now().max(now);
-    story.end(work, outcome, finished);
-    Some(finished)
+    let time = shared.clock.now().max(now);
+    Some(Finished { time, last: story.end(work, outcome, time) })
 }
 
 impl Story<'_> {
-    fn end(&self, mut work: Work, outcome: Outcome, finished: Timestamp) {
+    /// Ends the run, and the task too if nothing follows; or gives what is left to do.
+    fn end(self, work: Work, outcome: Outcome, finished: Timestamp) -> Option<Last> {
         let error = outcome.error().map(|error| (error.clone(), describe(error)));
-        let mut ran = Ran { started: self.started, finished, error };
+        let ran = Ran { started: self.started, finished, error };
+        if work.plan.is_some() || self.shared.listeners.anybody() {
+            self.follow(work, outcome, ran);
+            return None;
+        }
+        drop(contain(|| drop(work))); // a worker is inside of its scheduler already
+        Some(Last { task: self.task, ran, ended: outcome.into() })
+    }
+
+    fn follow(&self, mut work: Work, outcome: Outcome, mut ran: Ran) {
         let Some(plan) = &mut work.plan else {
             let end = Ended::from(outcome);
             return self.finish(work, &ran, end.clone(), end);
         };
         let series = plan.is_series();
-        let verdict = plan.after(ran.error(), finished, unit_random);
+        let verdict = plan.after(ran.error(), ran.finished, unit_random);
         let if_stopped = if series { Ended::Cancelled } else { outcome.clone().into() };
         match verdict {
             Verdict::Again { due, missed } if self.goes_on() => self.again(work, &ran, due, missed),
@@ -176,7 +209,7 @@ impl Story<'_> {
         // Before anybody can look ahead from the slot that comes.
         self.task.set_due(due);
         self.shared.drop_contained(self.task.check_in(work, ran, missed));
-        self.shared.registry.lock().totals.add_run(ran, missed);
+        self.shared.queue.lock().registry.totals.add_run(ran, missed);
         self.emit_end(ran, Some(due));
         if missed > 0 {
             self.shared.emit(EventKind::Missed, &self.task, || Event {

@@ -19,16 +19,17 @@ crew: closing error shared threads
 closing: room shared state
 threads: error room shared sync worker
 worker: chance clock event heap info inside job plan record room run shared
-shared: clock error event handle inside job nap queue reading record registry room run state sync
-queue: clock error heap job nap patience record room slack state sync
-registry: error id info record stats
+shared: clock error event handle inside job nap queue reading record room run state sync
+queue: clock heap job nap patience record registry room slack state sync
 event: clock id inside job sync
 handle: clock error id info inside job record run state sync
 task: clock error id job plan record recurrence retry series
 reading: clock job sync
 manual_clock: clock error sync
-room: clock heap idle nap record state wakers
+room: clock error heap idle info nap record registry state wakers
 slack: clock
+registry: error id info record roll stats
+roll: record
 heap: clock
 idle: clock
 nap: clock sync

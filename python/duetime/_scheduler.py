@@ -9,7 +9,7 @@ from __future__ import annotations
 import concurrent.futures
 import functools
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any, Generic, ParamSpec, TypeVar, overload
+from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar, overload
 
 from duetime import _native
 
@@ -28,41 +28,56 @@ _T = TypeVar("_T")
 _F = TypeVar("_F", bound=Callable[..., object])
 
 
-class _Submission(Generic[_T]):
-    """A call and its future, run as the job of a task.
+class _Submitted(concurrent.futures.Future[_T]):
+    """The future of a call, whose `_run` is the job of a task.
 
-    The job and a cancel of the task exclude each other, so exactly one of `run` and `finish` moves
-    the future out of its pending state.
+    The job and a cancel of the task exclude each other, so one of `_run` and `_finish` alone moves
+    the future out of its pending state, or tells that it was cancelled.
     """
 
-    __slots__ = ("call", "future")
-
     def __init__(self, call: Callable[[], _T]) -> None:
-        self.call = call
-        self.future: concurrent.futures.Future[_T] = concurrent.futures.Future()
+        super().__init__()
+        self._call: Callable[[], _T] | None = call
+        self._task: Task | None = None
 
-    def run(self) -> None:
+    def _start(self, task: Task) -> None:
+        """Be bound to the task; nobody else has the future yet."""
+        self._task = task
+        task.add_done_callback(self._finish)
+
+    def _run(self) -> None:
         """Be the task's job: do what ThreadPoolExecutor does with a work item.
 
         The value goes to the future, not to the task, for which `False` would mean a failure. An
         error goes to both, so that listeners and statistics see it.
         """
-        if not self.future.set_running_or_notify_cancel():
+        call, self._call = self._call, None
+        if call is None or not self.set_running_or_notify_cancel():
             return
         try:
-            value = self.call()
+            value = call()
         except BaseException as error:
-            self.future.set_exception(error)
-            # The error's traceback holds this frame, and self.future holds the error.
+            self.set_exception(error)
+            # The error's traceback holds this frame, and the future holds the error.
             self = None  # type: ignore[assignment]  # noqa: PLW0642
             raise
-        self.future.set_result(value)
+        self.set_result(value)
 
-    def finish(self, task: Task) -> None:
+    def cancel(self) -> bool:
+        """Cancel the task as well, which lets go of the call. No harm once the task has started."""
+        task = self._task
+        cancelled = super().cancel()
+        if cancelled and task is not None:
+            task.cancel()
+        return cancelled
+
+    def _finish(self, task: Task) -> None:
         """When the task was cancelled, by a shutdown for example, wake who waits on the future."""
+        self._task = None
         if task.cancelled():
-            self.future.cancel()
-            self.future.set_running_or_notify_cancel()
+            self._call = None
+            super().cancel()
+            self.set_running_or_notify_cancel()
 
 
 class Scheduler(_native.Scheduler, concurrent.futures.Executor):
@@ -121,12 +136,9 @@ class Scheduler(_native.Scheduler, concurrent.futures.Executor):
         """
         if not callable(fn):
             raise TypeError(f"fn must be callable, not {type(fn).__name__}")
-        submission = _Submission(functools.partial(fn, *args, **kwargs))
-        future = submission.future
-        task = super().after(0, submission.run)
-        task.add_done_callback(submission.finish)
-        # No harm once the task has started: cancelling the future is refused then.
-        future.add_done_callback(lambda future: future.cancelled() and task.cancel())
+        call: Callable[[], _T] = functools.partial(fn, *args, **kwargs) if args or kwargs else fn
+        future = _Submitted(call)
+        future._start(super().after(0, future._run))
         return future
 
     @overload

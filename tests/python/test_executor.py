@@ -19,7 +19,7 @@ from duetime import Scheduler, SchedulerClosedError
 def test_it_is_an_executor(real: Scheduler) -> None:
     assert isinstance(real, Executor)
     future = real.submit(pow, 2, 10)
-    assert type(future) is Future
+    assert isinstance(future, Future)
     assert future.result(WATCHDOG) == 1024
 
 
