@@ -50,6 +50,9 @@ pub(crate) fn close(shared: &Shared, drain: bool) {
         let runs_first = drains && task.state.is_waiting() && task.due() <= now;
         if !runs_first {
             let _: CancelOutcome = shared.cancel(&task);
+            if shared.check_process().is_err() {
+                return; // a listener forked, and this is the child
+            }
         }
     }
 }

@@ -59,6 +59,21 @@ pub struct TaskHandle {
     pub(crate) made_in: Generation,
 }
 
+impl Drop for TaskHandle {
+    /// With the last handle goes what only a handle can ask for. A cancelled task's entry stays in the
+    /// queue for a while, and would keep it.
+    fn drop(&mut self) {
+        let is_last = || TaskRef::count(&self.record) == 2; // this one and the entry, it seems
+        if self.record.state.get() == TaskState::Cancelled
+            && is_last()
+            && self.check_process().is_ok()
+            && let Some(host) = self.host.upgrade()
+        {
+            host.release(&self.record);
+        }
+    }
+}
+
 /// Names a watcher for [`TaskHandle::unwatch`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct WatchKey(u64);

@@ -9,17 +9,18 @@ use crate::heap::Entry;
 use crate::job::contain;
 use crate::nap::{Nap, Sleeper};
 use crate::patience::Patience;
-use crate::record::{End, Over, TaskRef};
+use crate::record::{End, Outcome, Over, Place, TaskRef};
 use crate::registry::Registry;
 use crate::room::{Last, Owed, Phase, Room, Take};
 use crate::state::CancelMove;
-use crate::sync::{Condvar, Mutex, MutexGuard};
+use crate::sync::{Condvar, Generation, Mutex, MutexGuard};
 
 pub(crate) struct TaskQueue {
     room: Mutex<Room>,
     /// One bell a worker, and the last one for the announcer. All used with the one lock.
     bells: Box<[Condvar]>,
     pace: Pace,
+    made_in: Generation,
 }
 
 impl TaskQueue {
@@ -28,10 +29,17 @@ impl TaskQueue {
             room: Mutex::new(Room::new(workers, registry)),
             bells: (0..=workers).map(|_| Condvar::new()).collect(),
             pace,
+            made_in: Generation::current(),
         }
     }
 
+    /// The lock. A thread that was inside the scheduler when its own listener, rule or destructor
+    /// forked may come here as the child: its holder may not exist there, and the tasks are the
+    /// parent's. So it unwinds, silently: a worker to its end, and the child's process with it.
     pub(crate) fn lock(&self) -> MutexGuard<'_, Room> {
+        if self.made_in != Generation::current() {
+            std::panic::resume_unwind(Box::new("the scheduler belongs to the parent process"));
+        }
         self.room.lock()
     }
 
@@ -133,6 +141,16 @@ impl TaskQueue {
         (cancelled, over)
     }
 
+    /// Takes out what a cancelled task ended with if only its entry and the caller refer to it.
+    pub(crate) fn take_outcome(&self, task: &TaskRef) -> Option<Outcome> {
+        let room = self.lock();
+        // Nobody else can make a reference, and the entry cannot go while the lock is held.
+        let alone = task.place() != Place::Out && TaskRef::count(task) == 2;
+        let outcome = alone.then(|| task.take_outcome());
+        drop(room);
+        outcome
+    }
+
     /// Takes the earliest task that is due at `now`. The worker's debts are settled first: the end of
     /// its last task and the start of the next are one step, unless somebody is to be told between.
     pub(crate) fn try_take(&self, now: Timestamp, owed: &mut Owed) -> Take {
@@ -230,7 +248,7 @@ impl TaskQueue {
                 return;
             }
             if room.rebuild() {
-                let gone = (room.waiting.take_gone(), room.announced.take_gone());
+                let gone = room.take_gone();
                 drop(room); // between two pieces whoever waits for the lock gets it
                 discard(gone);
                 continue;
@@ -413,7 +431,7 @@ impl TaskQueue {
 
 /// Unlocks, and then drops the tombstones that were taken out.
 fn release(mut room: MutexGuard<'_, Room>) {
-    let gone = (room.waiting.take_gone(), room.announced.take_gone());
+    let gone = room.take_gone();
     drop(room);
     discard(gone);
 }

@@ -81,6 +81,9 @@ pub(crate) struct Full {
 /// What the describer of a task put on it.
 pub(crate) type Label = Arc<dyn Any + Send + Sync>;
 
+/// What a task ended with, why a run before failed, and its label.
+pub(crate) type Outcome = (Option<Ended>, Option<JobError>, Option<Label>);
+
 /// A job with its rules.
 pub(crate) struct Work {
     pub(crate) job: Box<dyn Job>,
@@ -285,7 +288,7 @@ impl Record {
     }
 
     /// Takes out what the task ended with; from now on it is as if it had no result.
-    pub(crate) fn take_outcome(&self) -> (Option<Ended>, Option<JobError>, Option<Label>) {
+    pub(crate) fn take_outcome(&self) -> Outcome {
         match &mut *self.body.lock() {
             Body::Full(Some(full)) => {
                 let ended = full.ended.as_mut().map(|ended| mem::replace(ended, Ended::Cancelled));

@@ -278,6 +278,13 @@ impl Room {
         head.into_iter().chain(self.naps.next_due()).min()
     }
 
+    /// Takes the tombstones that left the heaps, to be dropped with no lock held.
+    pub(crate) fn take_gone(&mut self) -> [Vec<Entry<TaskRef>>; 2] {
+        let gone = [self.waiting.take_gone(), self.announced.take_gone()];
+        gone.iter().flatten().for_each(|entry| entry.task.set_place(Place::Out));
+        gone
+    }
+
     /// Goes on with the rebuild of a heap, for less than a millisecond. `true` if more is to do.
     pub(crate) fn rebuild(&mut self) -> bool {
         self.waiting.step(4096);

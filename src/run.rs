@@ -63,6 +63,9 @@ pub(crate) trait Host: Send + Sync {
 
     /// Cancels a task.
     fn cancel(&self, task: &TaskRef) -> CancelOutcome;
+
+    /// Drops what a cancelled task ended with if, besides the caller, only the queue keeps the task.
+    fn release(&self, task: &TaskRef);
 }
 
 /// Which scheduler it is, even if it is gone.

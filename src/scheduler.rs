@@ -112,6 +112,7 @@ impl Scheduler {
         let record = admit(shared, task)?;
         let handle = shared.handle(record.clone());
         shared.emit_next(EventKind::Scheduled, &record);
+        shared.check_process()?; // a listener may have forked
         shared.bring(record);
         Ok(handle)
     }
@@ -166,6 +167,7 @@ impl Scheduler {
         for task in &records {
             shared.emit_next(EventKind::Scheduled, task);
         }
+        shared.check_process()?;
         shared.bring_all(&records);
         Ok(handles)
     }
@@ -213,7 +215,7 @@ impl Scheduler {
         let shared = self.checked()?;
         let holder = shared.queue.lock().registry.find(&id.into());
         Ok(match holder {
-            Some(Holder::Live(task)) => shared.cancel(&task),
+            Some(Holder::Live(task)) => shared.handle(task).cancel()?,
             Some(Holder::Finished(_)) => CancelOutcome::Finished,
             None => CancelOutcome::Unknown,
         })

@@ -206,7 +206,7 @@ impl Shared {
     /// Completes the cancel of a task that was taken out of the queue, as `told` of.
     pub(crate) fn complete_taken(&self, task: &TaskRef, told: bool) {
         self.complete_cancel(task);
-        if told {
+        if told && self.check_process().is_ok() {
             self.queue.settle(self.clock.now(), &mut Owed { telling: true, ..Owed::default() });
         }
     }
@@ -241,6 +241,11 @@ impl Host for Shared {
 
     fn cancel(&self, task: &TaskRef) -> CancelOutcome {
         Self::cancel(self, task)
+    }
+
+    fn release(&self, task: &TaskRef) {
+        let outcome = self.queue.take_outcome(task);
+        self.drop_contained(outcome);
     }
 }
 

@@ -96,7 +96,7 @@ fn work(shared: &Shared, worker: usize, owed: &mut Owed, pause: &dyn Pause, turn
         match shared.queue.try_take(now, owed) {
             Take::Over(task, over) => shared.conclude(&task, over, |_| ()),
             Take::Task(entry) => {
-                // `None`: the job forked, and this is the child.
+                // `None`: the job, or a listener, forked, and this is the child.
                 let started = now.max(entry.due); // in a drain `now` may be older
                 let run = run(shared, &mut host, entry, started);
                 let Some(Finished { time, last }) = run else { return };
@@ -152,6 +152,7 @@ fn run(
     let attempt = work.plan.as_ref().map_or(1, |plan| plan.attempt());
     let mut story = Story { shared, task, due, started: now, number, attempt };
     story.emit(EventKind::Started, None, None);
+    shared.check_process().ok()?; // a listener may have forked, as the job may
     let (times, counts) = ((due, now), (attempt, number));
     // Lent to the run: workers that count references run by run would wait for one another.
     let lent = mem::replace(host, Weak::<Shared>::new());

@@ -152,3 +152,38 @@ while n < 300 and time.monotonic() < deadline:
     if n % 3 == 0:
         gc.collect()
 """)
+
+
+def test_a_cancelled_task_lets_go_of_its_recurrence_at_once() -> None:
+    class Rule:
+        def next_due(self, due: float, finished: float) -> float | None:
+            return due + 1000
+
+    with virtual_time() as (scheduler, _clock):
+        for _ in range(10):
+            scheduler.after(3600, int)
+        rule = Rule()
+        reference = weakref.ref(rule)
+        task = scheduler.every(rule, int, id="a")
+        del rule
+        scheduler.cancel("a")
+        del task
+        assert collected(reference)
+
+
+def test_a_cancelled_series_lets_go_of_its_error_though_its_entry_is_in_the_heap() -> None:
+    markers: list[weakref.ref[Marker]] = []
+
+    def job() -> None:
+        marker = Marker()
+        markers.append(weakref.ref(marker))
+        raise ValueError("why")
+
+    with virtual_time() as (scheduler, clock):
+        for _ in range(10):
+            scheduler.after(3600, int)
+        task = scheduler.every(1000, job, first=0)
+        clock.advance(0)
+        task.cancel()
+        del task
+        assert collected(markers[0])
