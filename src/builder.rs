@@ -11,9 +11,9 @@ use crate::reading::Reading;
 use crate::registry::Registry;
 use crate::scheduler::Scheduler;
 use crate::shared::Shared;
+use crate::surroundings::{Plain, Surroundings};
 use crate::sync::{Generation, watch_forks};
 use crate::threads::Threads;
-use crate::worker::{Plain, Surroundings};
 
 /// Settings for a [`Scheduler`].
 #[must_use = "a builder does nothing until build() is called"]

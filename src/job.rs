@@ -182,7 +182,7 @@ failure!(
 /// Runs user code; a panic becomes an error. The caller holds no lock.
 pub(crate) fn contain<T>(code: impl FnOnce() -> T) -> Result<T, JobError> {
     // Whatever the code left half changed is its own; nothing of ours is borrowed by it.
-    catch_unwind(AssertUnwindSafe(code)).map_err(|panic| {
+    catch_unwind(AssertUnwindSafe(|| stop_at_end(code))).map_err(|panic| {
         let message = panic
             .downcast_ref::<&str>()
             .map(ToString::to_string)
@@ -192,6 +192,23 @@ pub(crate) fn contain<T>(code: impl FnOnce() -> T) -> Result<T, JobError> {
         drop(catch_unwind(AssertUnwindSafe(|| drop(panic))));
         JobError::new(Panicked { message })
     })
+}
+
+/// Calls `code`; a thread that is ended from outside in there (`pthread_exit`, by a runtime that is
+/// itself about to end) stops. Its unwinding is no panic: to catch it aborts the process.
+pub fn stop_at_end<T>(code: impl FnOnce() -> T) -> T {
+    struct Stop;
+    impl Drop for Stop {
+        fn drop(&mut self) {
+            while !std::thread::panicking() {
+                std::thread::park();
+            }
+        }
+    }
+    let stop = Stop;
+    let value = code();
+    std::mem::forget(stop);
+    value
 }
 
 /// An error as text. Its `Display` is user code.

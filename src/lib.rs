@@ -22,6 +22,7 @@
 //! method. ARCHITECTURE.md in the repository draws the whole on one page.
 
 mod admission;
+mod announcer;
 mod builder;
 mod chance;
 mod clock;
@@ -56,6 +57,7 @@ mod shared;
 mod slack;
 mod state;
 mod stats;
+mod surroundings;
 mod sync;
 mod task;
 mod threads;
@@ -75,6 +77,8 @@ pub use event::{Event, EventKind, Listener, ListenerId};
 pub use handle::{TaskError, TaskHandle, WatchKey, Watcher};
 pub use id::TaskId;
 pub use info::TaskInfo;
+#[doc(hidden)]
+pub use job::stop_at_end;
 pub use job::{IntoJob, Job, JobError, NotForward, Outcome, Panicked, ReturnedFalse, Value};
 #[doc(hidden)]
 pub use job::{TakesNothing, TakesRun};
@@ -85,5 +89,5 @@ pub use run::{Run, current_run};
 pub use scheduler::{Scheduler, WeakScheduler};
 pub use state::{CancelOutcome, TaskState};
 pub use stats::Stats;
+pub use surroundings::{Pause, Surroundings};
 pub use task::Task;
-pub use worker::{Pause, Surroundings};

@@ -54,6 +54,11 @@ impl Naps {
         self.0.extract_if(.., |nap| nap.deadline <= now).map(|nap| nap.bell).collect()
     }
 
+    /// Ends the naps of threads that only keep a run; the caller rings the bells.
+    pub(crate) fn end_left(&mut self) -> Vec<Arc<Condvar>> {
+        self.0.extract_if(.., |nap| !nap.whole_run).map(|nap| nap.bell).collect()
+    }
+
     pub(crate) fn next_due(&self) -> Option<Timestamp> {
         self.0.iter().map(|nap| nap.deadline).min()
     }

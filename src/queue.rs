@@ -71,7 +71,7 @@ impl TaskQueue {
         self.lock().alive == 0
     }
 
-    /// Counts a worker thread that is about to start; `false` if there is no more work.
+    /// Counts a thread that is about to start; `false` if there is no more work.
     pub(crate) fn enlist(&self) -> bool {
         let mut room = self.lock();
         let open = room.phase == Phase::Open;
@@ -79,7 +79,7 @@ impl TaskQueue {
         open
     }
 
-    /// Takes a worker back that did not start.
+    /// Takes one back that did not start.
     pub(crate) fn delist(&self) {
         self.lock().alive -= 1;
     }
@@ -292,9 +292,11 @@ impl TaskQueue {
             room.phase = phase;
         }
         let summoned = room.idle.summon_all();
+        let left = if room.phase == Phase::Closed { room.naps.end_left() } else { Vec::new() };
         drop(room);
         self.ring(&summoned);
         self.ring(&[self.bells.len() - 1]);
+        left.iter().for_each(|bell| bell.notify_one());
     }
 
     fn ring(&self, workers: &[usize]) {
@@ -380,7 +382,7 @@ impl TaskQueue {
         drop(waker);
     }
 
-    /// A worker thread ends.
+    /// A thread ends.
     pub(crate) fn exit(&self, now: Timestamp, owed: &mut Owed) {
         let mut room = self.lock();
         room.settle(owed);
@@ -411,7 +413,9 @@ impl TaskQueue {
             if room.has_moved(&mut moves) {
                 continue;
             }
-            if is_stopping() || time >= deadline {
+            // Nobody tells a run that has ended to stop, but with the scheduler its sleep ends too.
+            let is_left = !whole_run && room.phase == Phase::Closed;
+            if is_left || is_stopping() || time >= deadline {
                 return;
             }
             room.naps.begin(&nap);

@@ -61,7 +61,7 @@ pub(crate) struct Room {
     pub(crate) latest: Timestamp,
     /// When the drain began: what was due then is due, whatever older reading a worker goes by.
     pub(crate) drained_at: Timestamp,
-    /// Worker threads that have not ended.
+    /// Threads that have not ended.
     pub(crate) alive: usize,
 }
 

@@ -127,7 +127,8 @@ impl Run {
     }
 
     /// Sleeps for `duration` on the scheduler's clock, or until the run is told to stop. Returns
-    /// [`Run::stop_requested`]. In a forked child, and without a scheduler, it returns at once.
+    /// [`Run::stop_requested`]. In a forked child, and without a scheduler, it returns at once; for a
+    /// run that is kept after its end, when the scheduler closes.
     #[must_use]
     pub fn wait(&self, duration: Duration) -> bool {
         if let Some(host) = self.host.upgrade()

@@ -4,11 +4,13 @@
 use std::sync::Arc;
 use std::thread::{Builder, JoinHandle};
 
+use crate::announcer;
 use crate::error::Error;
-use crate::room::Phase;
+use crate::inside::{Place, enter};
 use crate::shared::Shared;
+use crate::surroundings::Surroundings;
 use crate::sync::{AtomicBool, Ordering, SmallMutex};
-use crate::worker::{self, Surroundings};
+use crate::worker;
 
 /// As much stack as a main thread usually has, where std gives a quarter of it: a recursion that
 /// Python allows must not end the process on a worker. Only what is used takes memory.
@@ -47,7 +49,11 @@ impl Threads {
         }
         let mut started = self.started.lock();
         while started.workers.len() < shared.workers {
-            let handle = self.spawn(shared, started.workers.len())?;
+            let worker = started.workers.len();
+            let live = move |shared: &Shared, surroundings: &dyn Surroundings| {
+                worker::live(shared, worker, surroundings);
+            };
+            let handle = self.spawn(shared, &worker.to_string(), live)?;
             started.workers.push(handle);
         }
         self.complete.store(true, Ordering::Release);
@@ -57,42 +63,34 @@ impl Threads {
     fn spawn(
         self: &Arc<Self>,
         shared: &Arc<Shared>,
-        worker: usize,
+        name: &str,
+        live: impl FnOnce(&Shared, &dyn Surroundings) + Send + 'static,
     ) -> Result<JoinHandle<()>, Error> {
-        let name = format!("{}-{worker}", shared.name);
-        let (shared, threads) = (Arc::clone(shared), Arc::clone(self));
         // Counted before it starts: a shutdown in between must wait for it.
         if !shared.queue.enlist() {
             return Err(Error::SchedulerClosed);
         }
-        let queue_owner = Arc::clone(&shared);
+        let (inside, threads) = (Arc::clone(shared), Arc::clone(self));
+        // Inside for life: what runs there is not only jobs, but also what their values do when
+        // they are dropped.
+        let place = Place::of(shared.identity());
         Builder::new()
-            .name(name)
+            .name(format!("{}-{name}", shared.name))
             .stack_size(STACK)
-            .spawn(move || worker::live(&shared, worker, &*threads.surroundings))
+            .spawn(move || enter(place, || live(&inside, &*threads.surroundings)))
             .map_err(|cause| {
-                queue_owner.queue.delist();
+                shared.queue.delist();
                 Error::SpawnWorker(cause)
             })
     }
 
     /// Starts the thread that sends DUE while all workers are busy, if it does not run yet.
-    pub(crate) fn start_announcer(&self, shared: &Arc<Shared>) -> Result<(), Error> {
+    pub(crate) fn start_announcer(self: &Arc<Self>, shared: &Arc<Shared>) -> Result<(), Error> {
         let mut started = self.started.lock();
-        if started.announcer.is_some() || shared.queue.phase() == Phase::Closed {
-            return Ok(());
+        // In a drain the workers send what is left.
+        if started.announcer.is_none() && shared.queue.is_open() {
+            started.announcer = Some(self.spawn(shared, "due", announcer::live)?);
         }
-        let name = format!("{}-due", shared.name);
-        let shared = Arc::clone(shared);
-        let handle = Builder::new()
-            .name(name)
-            .spawn(move || {
-                while shared.queue.sleep_announcer(&|| shared.clock.now()) {
-                    shared.announce_due(shared.clock.now());
-                }
-            })
-            .map_err(Error::SpawnWorker)?;
-        started.announcer = Some(handle);
         Ok(())
     }
 

@@ -10,71 +10,26 @@ use crate::clock::{Timestamp, instant};
 use crate::event::{Event, EventKind};
 use crate::heap::Entry;
 use crate::info::Ran;
-use crate::inside::{Place, enter};
 use crate::job::{Outcome, contain, describe};
 use crate::plan::Verdict;
 use crate::record::{End, Ended, TaskRef, Work};
 use crate::room::{Last, Owed, Take};
 use crate::run::{Host, Run, run_job};
 use crate::shared::Shared;
-
-/// What a worker thread lives in: another runtime that must be entered once, and left while the
-/// thread sleeps. The Python package attaches its thread state here.
-pub trait Surroundings: Send + Sync + 'static {
-    /// Calls `life` once and returns when it does. Called on each worker's own thread, when there
-    /// is work for it for the first time.
-    fn live(&self, name: &str, life: &mut dyn FnMut(&dyn Pause)) {
-        let _ = name;
-        life(&NoPause);
-    }
-
-    /// How long a worker may run one job after the other before it pauses to let others in.
-    fn turn(&self) -> Duration {
-        Duration::MAX
-    }
-}
-
-/// How a worker leaves its surroundings for a while.
-pub trait Pause {
-    /// Calls `wait` once, outside.
-    fn pause(&self, wait: &mut (dyn FnMut() + Send));
-}
-
-/// No surroundings: a plain thread.
-#[derive(Debug, Default)]
-pub(crate) struct Plain;
-
-impl Surroundings for Plain {}
-
-struct NoPause;
-
-impl Pause for NoPause {
-    fn pause(&self, wait: &mut (dyn FnMut() + Send)) {
-        wait();
-    }
-}
+use crate::surroundings::{Pause, Surroundings};
 
 /// The whole life of the thread of `worker`.
 pub(crate) fn live(shared: &Shared, worker: usize, surroundings: &dyn Surroundings) {
-    enter(Place::of(shared.identity()), || live_inside(shared, worker, surroundings));
-}
-
-fn live_inside(shared: &Shared, worker: usize, surroundings: &dyn Surroundings) {
     let mut owed = Owed::default();
     // The surroundings are entered when there is work, and not at all if there never is.
     shared.queue.sleep(worker, &mut owed, &|| shared.clock.now());
-    let mut lived = false;
     let name = format!("{}-{worker}", shared.name);
     surroundings.live(&name, &mut |pause| {
-        lived = true;
         work(shared, worker, &mut owed, pause, surroundings.turn());
-        // In a child that a job forked nothing here is its own any more.
-        if shared.check_process().is_ok() {
-            shared.queue.exit(shared.clock.now(), &mut owed);
-        }
     });
-    if !lived {
-        // They let nobody in any more: the process ends.
+    // Only now, for what the surroundings drop at a thread's end is user code too. In a child that a
+    // job forked nothing here is its own any more.
+    if shared.check_process().is_ok() {
         shared.queue.exit(shared.clock.now(), &mut owed);
     }
 }
@@ -116,7 +71,7 @@ fn work(shared: &Shared, worker: usize, owed: &mut Owed, pause: &dyn Pause, turn
                 since = instant();
                 now = shared.clock.now();
             }
-            Take::Closed => return,
+            Take::Closed => return shared.queue.settle(now, owed),
         }
     }
 }

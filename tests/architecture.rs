@@ -13,12 +13,13 @@ const ARROWS: &str = "
 waiting: clock closing crew error scheduler sync
 scheduler: admission builder clock crew error event handle id info job record recurrence
     registry shared state stats task
-builder: clock crew error event queue reading registry scheduler shared sync threads worker
+builder: clock crew error event queue reading registry scheduler shared surroundings sync threads
 admission: chance error id record registry shared task
 crew: closing error shared threads
 closing: room shared state
-threads: error room shared sync worker
-worker: chance clock event heap info inside job plan record room run shared
+threads: announcer error inside shared surroundings sync worker
+announcer: room shared surroundings
+worker: chance clock event heap info job plan record room run shared surroundings
 shared: clock error event handle inside job nap queue reading record room run state sync
 queue: clock heap job nap patience record registry room slack state sync
 event: clock id inside job sync
@@ -49,6 +50,7 @@ state: sync
 leash: sync
 sync: clock
 clock: error
+surroundings:
 error: id
 id:
 chance:

@@ -1,12 +1,14 @@
 """Interpreter exit: a scheduler that nobody shut down ends as by `shutdown(wait=True)`.
 
 The invariant: our hook runs while everything that a job may use still works. `threading` runs such
-hooks in the reverse order of their registration, so `concurrent.futures.thread` has to register
-its own first; then executors that jobs use outlive our join. `atexit` is the second net, for where
+hooks in the reverse order of their registration, so those of `concurrent.futures` have to register
+theirs first; then executors that jobs use outlive our join. `atexit` is the second net, for where
 the first cannot be had. The hook may run any number of times.
 """
 
 import atexit
+import contextlib
+import importlib
 import threading
 
 from duetime import _native
@@ -14,8 +16,10 @@ from duetime import _native
 
 def _register() -> None:
     try:
-        import concurrent.futures.thread  # noqa: F401, PLC0415 - for its hook, see above
-
+        for executor in ("thread", "process"):
+            # Where there are no processes there is no hook either.
+            with contextlib.suppress(ImportError):
+                importlib.import_module(f"concurrent.futures.{executor}")
         threading._register_atexit(_native._shutdown_all)  # type: ignore[attr-defined]
     except RuntimeError:
         # Imported for the first time while the interpreter is exiting: threading takes no more

@@ -3,13 +3,20 @@
 
 use std::sync::atomic::{AtomicI64, Ordering};
 
+use pyo3::exceptions::PyKeyboardInterrupt;
+use pyo3::ffi;
 use pyo3::prelude::*;
 
 use super::blocking;
 use super::call::call;
 use super::life::Life;
+use super::lookup::{Attribute, Lookup};
 use super::numbers::{Maybe, as_seconds, duration, timestamp};
 use crate::{Busy, Clock, Timestamp, Waker};
+
+static IDENT: Attribute = Attribute::new("_thread", "get_ident");
+static MAIN: Attribute = Attribute::new("threading", "main_thread");
+pub(super) static LOOKUPS: &[&dyn Lookup] = &[&IDENT, &MAIN];
 
 /// Any zero-argument callable that gives seconds.
 pub(super) struct CallableClock {
@@ -22,10 +29,30 @@ pub(super) struct CallableClock {
 impl CallableClock {
     /// Checks a clock by reading it once.
     pub(super) fn new(callable: &Bound<'_, PyAny>, life: Life) -> PyResult<Self> {
-        let first = timestamp("the clock's reading", &callable.call0()?)?;
+        let first =
+            timestamp("the clock's reading", &call(callable.as_unbound(), callable.py(), None)?)?;
         let last = AtomicI64::new(first.as_nanos());
         Ok(Self { callable: callable.clone().unbind(), life, last })
     }
+}
+
+impl CallableClock {
+    /// A mistake of the clock's. A Ctrl-C that hit its code on the main thread, where alone it can
+    /// hit, is none: it is pressed again, for whoever reads the clock there.
+    fn report(&self, py: Python<'_>, error: PyErr) {
+        if error.is_instance_of::<PyKeyboardInterrupt>(py) && on_main_thread(py) {
+            // SAFETY: it needs an interpreter and no more; it marks the signal as arrived.
+            unsafe { ffi::PyErr_SetInterrupt() };
+        } else {
+            error.write_unraisable(py, Some(self.callable.bind(py)));
+        }
+    }
+}
+
+fn on_main_thread(py: Python<'_>) -> bool {
+    let ident = IDENT.get(py).call0();
+    let main = MAIN.get(py).call0().and_then(|main| main.getattr("ident"));
+    ident.and_then(|ident| ident.eq(main?)).unwrap_or(false)
 }
 
 impl Clock for CallableClock {
@@ -38,7 +65,7 @@ impl Clock for CallableClock {
                 .and_then(|time| timestamp("the clock's reading", &time));
             match reading {
                 Ok(now) => self.last.store(now.as_nanos(), Ordering::Relaxed),
-                Err(error) => error.write_unraisable(py, Some(self.callable.bind(py))),
+                Err(error) => self.report(py, error),
             }
             Timestamp::from_nanos(self.last.load(Ordering::Relaxed))
         })

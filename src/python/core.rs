@@ -7,6 +7,7 @@ use pyo3::gc::{PyTraverseError, PyVisit};
 use pyo3::prelude::*;
 use pyo3::types::PyWeakrefReference;
 
+use super::call::equal;
 use super::clock::{CallableClock, ManualClock};
 use super::life::{End, Life};
 use super::listener::PyListener;
@@ -97,7 +98,7 @@ impl Core {
             self.listeners().iter().map(|(other, id)| (other.clone_ref(py), *id)).collect();
         for (other, id) in copy {
             // Equal, not identical: a bound method is a new object each time. `==` is user code.
-            if other.bind(py).is(function) || other.bind(py).eq(function)? {
+            if other.bind(py).is(function) || equal(other.bind(py), function)? {
                 self.inner.remove_listener(id)?;
                 let mut listeners = self.listeners();
                 let at = listeners.iter().position(|(_, made)| *made == id);

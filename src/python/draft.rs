@@ -8,6 +8,7 @@ use pyo3::exceptions::PyTypeError;
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyList, PyTuple};
 
+use super::call::items;
 use super::job::Callee;
 use super::numbers::{When, duration, task_id};
 use super::rules::{Label, Policy, Rule, max_runs, priority};
@@ -165,7 +166,7 @@ pub(super) fn arguments<'py>(
     match args {
         None => Ok(PyTuple::empty(py)),
         Some(args) if args.is_instance_of::<PyTuple>() || args.is_instance_of::<PyList>() => {
-            args.try_iter()?.collect::<PyResult<Vec<_>>>().and_then(|args| PyTuple::new(py, args))
+            PyTuple::new(py, items(args)?)
         }
         Some(args) => Err(PyTypeError::new_err(format!(
             "args must be a tuple or a list, not {}",

@@ -4,13 +4,11 @@ use std::fmt;
 
 use pyo3::exceptions::{PyRuntimeError, PyValueError};
 use pyo3::prelude::*;
-use pyo3::types::{PyString, PyTuple};
 
-use super::call::call;
-use super::lookup::{Attribute, Class, Lookup};
+use super::call::text;
+use super::lookup::{Class, Lookup};
 use crate::{Error, JobError, Panicked, ReturnedFalse, TaskError};
 
-static STR: Attribute = Attribute::new("builtins", "str");
 static DUPLICATE: Class = Class::new("duetime._errors", "DuplicateTaskError");
 static UNKNOWN: Class = Class::new("duetime._errors", "UnknownTaskError");
 static CLOSED: Class = Class::new("duetime._errors", "SchedulerClosedError");
@@ -22,7 +20,6 @@ static TIMEOUT: Class = Class::new("concurrent.futures", "TimeoutError");
 pub(super) static RETRY_AFTER: Class = Class::new("duetime._errors", "RetryAfter");
 pub(super) static GIVE_UP: Class = Class::new("duetime._errors", "GiveUp");
 pub(super) static LOOKUPS: &[&dyn Lookup] = &[
-    &STR,
     &DUPLICATE,
     &UNKNOWN,
     &CLOSED,
@@ -78,11 +75,7 @@ impl Raised {
         let value = error.into_value(py).into_bound(py);
         let class = value.get_type();
         let name = class.qualname().map_or_else(|_| "exception".into(), |name| name.to_string());
-        let text = PyTuple::new(py, [&value])
-            .and_then(|value| call(STR.get(py).as_unbound(), py, Some(&value)));
-        let text =
-            text.and_then(|text| Ok(text.cast::<PyString>()?.to_string_lossy().into_owned()));
-        let text = match text {
+        let text = match text(&value) {
             Ok(text) if text.is_empty() => name,
             Ok(text) => format!("{name}: {text}"),
             Err(_) => format!("{name} (that cannot be shown)"),

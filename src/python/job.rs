@@ -3,7 +3,7 @@
 use pyo3::prelude::*;
 use pyo3::types::{PyBool, PyTuple};
 
-use super::call::{call, call_method};
+use super::call::{attribute, call, call_method};
 use super::context::Captured;
 use super::errors::Raised;
 use super::lookup::{Lookup, Names};
@@ -36,7 +36,7 @@ impl Callee {
             let args = (!args.is_empty()).then(|| args.clone().unbind());
             return Ok(Self { object, args, call: Call::Itself });
         }
-        match job.getattr_opt("run")? {
+        match attribute(job, "run")? {
             Some(run) if run.is_callable() && args.is_empty() => {
                 Ok(Self { object, args: None, call: Call::Run })
             }

@@ -35,8 +35,11 @@ use pyo3::{ffi, prelude::*};
 /// All that the files of this folder look up.
 const LOOKUPS: &[&[&dyn lookup::Lookup]] = &[
     blocking::LOOKUPS,
+    call::LOOKUPS,
+    clock::LOOKUPS,
     errors::LOOKUPS,
     job::LOOKUPS,
+    numbers::LOOKUPS,
     pickling::LOOKUPS,
     records::LOOKUPS,
     rules::LOOKUPS,

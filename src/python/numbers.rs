@@ -10,7 +10,12 @@ use pyo3::types::{
     PyBool, PyDateTime, PyDelta, PyDeltaAccess, PyFloat, PyInt, PyString, PyTzInfoAccess,
 };
 
+use super::call::{self, call_method};
+use super::lookup::{Lookup, Names};
 use crate::{MAX_DURATION, TaskId, Timestamp};
+
+static NAMES: Names<2> = Names::new(["utcoffset", "timestamp"]);
+pub(super) static LOOKUPS: &[&dyn Lookup] = &[&NAMES];
 
 const BILLION: f64 = 1e9;
 
@@ -33,7 +38,7 @@ pub(super) fn wrong_type(parameter: &str, value: &Bound<'_, PyAny>, expected: &s
 
 /// A value's `repr`, cut short; the value may be hostile.
 fn shown(value: &Bound<'_, PyAny>) -> String {
-    let text = value.repr().map(|text| text.to_string());
+    let text = call::shown(value);
     let text = text.unwrap_or_else(|_| "a value that cannot be shown".into());
     if text.chars().count() <= 60 {
         text
@@ -63,10 +68,10 @@ fn seconds(parameter: &str, value: &Bound<'_, PyAny>, expected: &str) -> PyResul
             Err(_) => Seconds::Float(f64::INFINITY),
         });
     }
-    if !value.hasattr("__float__")? {
+    if !call::has(value, "__float__")? {
         return Err(wrong_type(parameter, value, expected));
     }
-    match value.call_method0("__float__").and_then(|float| float.extract()) {
+    match call::float(value) {
         Ok(float) => Ok(Seconds::Float(float)),
         Err(error) if error.is_instance_of::<PyOverflowError>(value.py()) => {
             Ok(Seconds::Float(f64::INFINITY))
@@ -197,10 +202,12 @@ impl When {
         let Ok(datetime) = value.cast::<PyDateTime>() else {
             return timestamp(parameter, value).map(Self::Clock);
         };
-        if datetime.get_tzinfo().is_none() || datetime.call_method0("utcoffset")?.is_none() {
+        let py = value.py();
+        let ask = |method| call_method(value.as_unbound(), py, &NAMES.get(py)[method], ());
+        if datetime.get_tzinfo().is_none() || ask(0)?.is_none() {
             return Err(out_of_bounds(parameter, value, "aware (with a tzinfo)"));
         }
-        let seconds: f64 = datetime.call_method0("timestamp")?.extract()?;
+        let seconds: f64 = ask(1)?.extract()?;
         nanos_of(seconds)
             .map(|nanos| Self::Wall(nanos.into()))
             .ok_or_else(|| out_of_bounds(parameter, value, "within 292 years of 1970"))

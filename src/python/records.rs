@@ -2,9 +2,11 @@
 //! those that `duetime._records` declares.
 
 use pyo3::BoundObject;
+use pyo3::exceptions::PyTypeError;
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
 
+use super::call::items;
 use super::errors::exception;
 use super::lookup::{Class, Lookup, Members, Names};
 use super::numbers::{as_seconds, wrong_type};
@@ -132,8 +134,11 @@ pub(super) fn kinds_from(kinds: Option<&Bound<'_, PyAny>>) -> PyResult<Vec<Event
     if KINDS.find(kinds).is_some() {
         return Ok(vec![one(kinds)?]);
     }
-    let several = kinds.try_iter().map_err(|_| wrong_type("kinds", kinds, "EventKinds"))?;
-    several.map(|kind| one(&kind?)).collect()
+    let several = items(kinds).map_err(|error| {
+        let is_type = error.is_instance_of::<PyTypeError>(kinds.py());
+        if is_type { wrong_type("kinds", kinds, "EventKinds") } else { error }
+    })?;
+    several.iter().map(|kind| one(&kind)).collect()
 }
 
 pub(super) fn id<'py>(py: Python<'py>, id: &TaskId) -> PyResult<Bound<'py, PyAny>> {

@@ -7,7 +7,7 @@ use std::time::Duration;
 use pyo3::prelude::*;
 use pyo3::types::{PyType, PyWeakrefReference};
 
-use super::call::call_method;
+use super::call::{call_method, has};
 use super::errors::{self, Raised, exception};
 use super::filter::Filter;
 use super::lookup::{Lookup, Names};
@@ -35,7 +35,7 @@ impl Rule {
             Self::Rate(rate.get().core())
         } else if let Ok(delay) = object.cast::<FixedDelay>() {
             Self::Delay(crate::FixedDelay::new(delay.get().delay))
-        } else if object.hasattr("next_due")? && !object.is_instance_of::<PyType>() {
+        } else if has(object, "next_due")? && !object.is_instance_of::<PyType>() {
             Self::Custom(object.clone().unbind())
         } else {
             let expected = "a Recurrence (an object with next_due(due, finished))";
@@ -112,7 +112,7 @@ impl Policy {
             (Delays::Fixed(fixed.get().core()), fixed.get().filter.copy(py))
         } else if let Ok(backoff) = object.cast::<ExponentialBackoff>() {
             (Delays::Backoff(backoff.get().core()), backoff.get().filter.copy(py))
-        } else if object.hasattr("delay_after_failure")? && !object.is_instance_of::<PyType>() {
+        } else if has(object, "delay_after_failure")? && !object.is_instance_of::<PyType>() {
             (Delays::Custom(object.clone().unbind()), Filter::default())
         } else {
             let expected = "a RetryPolicy (an object with delay_after_failure(failures))";
@@ -224,7 +224,7 @@ pub(super) fn rule_or_period<'py>(
     if value.is_none() {
         return Err(wrong_type("rule", value, "seconds, a timedelta or a Recurrence"));
     }
-    if value.is_instance_of::<OneTime>() || value.hasattr("next_due")? {
+    if value.is_instance_of::<OneTime>() || has(value, "next_due")? {
         return Ok((Rule::new(value)?, value.clone()));
     }
     let rate = Bound::new(value.py(), FixedRate::of_seconds("period", value)?)?;

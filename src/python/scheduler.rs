@@ -8,6 +8,7 @@ use pyo3::gc::{PyTraverseError, PyVisit};
 use pyo3::prelude::*;
 use pyo3::types::{PyDateTime, PyDict, PyTuple};
 
+use super::call::items;
 use super::core::{Core, Settings};
 use super::draft::Draft;
 use super::exit::wait_ended;
@@ -131,10 +132,9 @@ impl Scheduler {
         tasks: &Bound<'py, PyAny>,
         replace: bool,
     ) -> PyResult<Vec<Bound<'py, Task>>> {
-        let tasks: Vec<Bound<'py, Task>> = tasks
-            .try_iter()?
+        let tasks: Vec<Bound<'py, Task>> = items(tasks)?
+            .iter()
             .map(|task| {
-                let task = task?;
                 task.cast::<Task>().cloned().map_err(|_| wrong_type("tasks", &task, "Tasks"))
             })
             .collect::<PyResult<_>>()?;

@@ -19,7 +19,7 @@ use super::numbers::{Maybe, When, as_seconds, duration, integer, out_of_bounds, 
 use super::records;
 use super::recurrences::OneTime;
 use super::rules::{self, Label, Policy, Rule};
-use crate::{TaskError, TaskHandle, TaskId, TaskState, Value, Waker};
+use crate::{TaskError, TaskHandle, TaskId, TaskState, Value, Waker, stop_at_end};
 
 /// What to run and when, and the handle on it, as a `Timer` or a `Future` is.
 ///
@@ -82,6 +82,16 @@ impl Handle {
         if let Self::Later(later) = self {
             // It cannot be set already: one call claimed the task.
             let _ = later.set(handle);
+        }
+    }
+}
+
+impl Drop for Task {
+    /// A description that was never scheduled takes a user's values with it.
+    fn drop(&mut self) {
+        let draft = self.draft().take();
+        if draft.is_some() {
+            stop_at_end(|| drop(draft));
         }
     }
 }

@@ -4,7 +4,9 @@
 use std::time::Duration;
 
 use pyo3::prelude::*;
+use pyo3::types::PyTuple;
 
+use super::call::call;
 use super::context;
 use super::lookup::{Attribute, Lookup};
 use crate::{Pause, Surroundings};
@@ -24,10 +26,11 @@ impl Surroundings for PythonThread {
     fn live(&self, name: &str, life: &mut dyn FnMut(&dyn Pause)) {
         // No answer: the interpreter ends, and so does this thread, without having lived.
         let _: Option<()> = Python::try_attach(|py| {
-            report(py, ENTER.get(py).call1((name,)));
+            let name = PyTuple::new(py, [name]);
+            report(py, name.and_then(|name| call(ENTER.get(py).as_unbound(), py, Some(&name))));
             life(&Detach);
             context::clear();
-            report(py, LEAVE.get(py).call0());
+            report(py, call(LEAVE.get(py).as_unbound(), py, None));
         });
     }
 

@@ -156,6 +156,15 @@ def snapshot(scheduler: Scheduler) -> tuple[Any, ...]:
     return infos, scheduler.next_due(), scheduler.stats()
 
 
+def look_ahead(task: Task) -> list[float]:
+    """What is due by the wall clock can be looked at only once it is scheduled."""
+    try:
+        return task.preview(9)
+    except RuntimeError as error:
+        assert "wall clock" in str(error)
+        raise ValueError from error
+
+
 CONSTRUCTORS: dict[str, Callable[..., Any]] = {
     "Scheduler": lambda x, y, kw: Scheduler(x),
     "Scheduler, clock": lambda x, y, kw: Scheduler(1, clock=x),
@@ -180,7 +189,7 @@ CONSTRUCTORS: dict[str, Callable[..., Any]] = {
     "RetryAfter": lambda x, y, kw: retry.RetryAfter(x),
     "GiveUp": lambda x, y, kw: retry.GiveUp(x),
     "preview": lambda x, y, kw: Task(due=1, job=job, recurrence=FixedRate(5)).preview(x),
-    "preview, task": lambda x, y, kw: Task(**{"due": x, "job": job, **kw}).preview(9),
+    "preview, task": lambda x, y, kw: look_ahead(Task(**{"due": x, "job": job, **kw})),
 }
 
 SCHEDULING: dict[str, Callable[..., Any]] = {

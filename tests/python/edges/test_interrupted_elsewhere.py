@@ -1,0 +1,97 @@
+"""A Ctrl-C during the wait at exit, while a worker is in Python code other than the job itself."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+
+import pytest
+
+CODE = """
+import os, signal, sys, threading, time
+import duetime
+from duetime import *
+
+started = threading.Event()
+
+def slow(*args):
+    started.set()
+    for _ in range(15000):
+        time.sleep(0.001)
+
+class Deleted:
+    def __del__(self): slow()
+    def job(self): pass
+class Attribute:
+    def run(self, now): pass
+    def __getattribute__(self, name):
+        if name == "run" and threading.current_thread() is not threading.main_thread():
+            slow()
+        return object.__getattribute__(self, name)
+class Text(Exception):
+    def __str__(self): slow(); return ""
+class Falsy:
+    def __eq__(self, other): slow(); return False
+def fails(): raise Text
+def local():
+    here.value = Deleted()
+here = threading.local()
+class Clock:
+    def __call__(self):
+        if threading.current_thread() is not threading.main_thread(): slow()
+        return 0.0
+class Policy:
+    def delay_after_failure(self, failures): slow(); return slow()
+class Rule:
+    def next_due(self, due, finished): slow()
+class Float:
+    def __float__(self): slow(); return 1.0
+class RuleFloat:
+    def next_due(self, due, finished): return Float()
+class RetryFloat:
+    def delay_after_failure(self, failures): return Float()
+def hook(*args):
+    if threading.current_thread().name.startswith("duetime-"): slow()
+
+def press():
+    main = threading.main_thread().ident
+    while True:
+        frame = sys._current_frames().get(main)
+        while frame is not None and frame.f_code.co_name != "_shutdown":
+            frame = frame.f_back
+        if frame is not None:
+            break
+        time.sleep(0.01)
+    time.sleep(0.1)
+    os.kill(os.getpid(), signal.SIGINT)
+
+scheduler = duetime.Scheduler(4)
+for _ in range(2):
+    PART
+started.wait()
+threading.Thread(target=press, daemon=True).start()
+"""
+
+PARTS = {
+    "result": "scheduler.after(0, Deleted)",
+    "attribute": "scheduler.after(0, Attribute())",
+    "text": "scheduler.after(0, fails)",
+    "policy": "scheduler.after(0, fails, retry=Policy())",
+    "rule": "scheduler.schedule(Task(due=0, job=int, recurrence=Rule()))",
+    "float of a rule": "scheduler.schedule(Task(due=0, job=int, recurrence=RuleFloat()))",
+    "float of a policy": "scheduler.after(0, lambda: 1/0, retry=RetryFloat())",
+    "listener": "scheduler.add_listener(slow); scheduler.after(0, int) if _ else None",
+    "callback": "scheduler.after(0, time.sleep, 0.1).add_done_callback(slow)",
+    "trace": "threading.setprofile(hook); scheduler.after(0, int)",
+    "submit": "scheduler.submit(slow)",
+    "future callback": "scheduler.submit(int).add_done_callback(slow)",
+}
+
+
+@pytest.mark.parametrize("part", list(PARTS))
+def test_a_ctrl_c_ends_the_final_wait_while_a_worker_is_in_other_code(part: str) -> None:
+    code = CODE.replace("PART", PARTS[part])
+    done = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, timeout=30, check=False
+    )
+    assert (done.returncode, done.stderr) == (0, "")
