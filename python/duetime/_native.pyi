@@ -9,7 +9,8 @@ over 100 years is `ValueError`. An instant is seconds of the scheduler's clock o
 """
 
 import types
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Generator, Iterable
+from concurrent.futures import Future
 from datetime import datetime
 from typing import Any, Final, TypeAlias, TypedDict, final, overload
 
@@ -641,6 +642,38 @@ class Task:
 
         Args:
             fn: What to call.
+        """
+
+    @property
+    def future(self) -> Future[Any]:
+        """The whole life of the task as a `concurrent.futures.Future`, the same each time.
+
+        For `concurrent.futures.wait` and `as_completed`, `asyncio.wrap_future`, and all else that
+        takes one. Cancelling it cancels a waiting task; once the job is being run it is refused,
+        as on any executor. A cancelled task's future is cancelled.
+
+        Example:
+            >>> from concurrent.futures import as_completed
+            >>> from duetime import Scheduler
+            >>> with Scheduler() as scheduler:
+            ...     tasks = [scheduler.after(0, pow, 2, n) for n in (1, 2)]
+            ...     sorted(future.result() for future in as_completed(t.future for t in tasks))
+            [2, 4]
+        """
+
+    def __await__(self) -> Generator[Any, None, Any]:
+        """Wait for the end in a coroutine, on any event loop, and give the result as `result` does.
+
+        Several may await one task; cancelling one of them ends its wait and not the task. A
+        cancelled task raises `asyncio.CancelledError`.
+        """
+
+    def _watch(self, fn: Callable[[Task], object]) -> Callable[[], None] | None:
+        """Have a function called with this task when it ends, unless it is taken back before.
+
+        Returns:
+            What takes the function back; `None` if the task has ended, and the function is not
+            called.
         """
 
     def info(self) -> TaskInfo:

@@ -12,6 +12,7 @@ mod draft;
 mod errors;
 mod exit;
 mod filter;
+mod future;
 mod job;
 mod life;
 mod listener;

@@ -8,7 +8,7 @@ use std::time::Duration;
 use pyo3::exceptions::{PyRuntimeError, PyValueError};
 use pyo3::gc::{PyTraverseError, PyVisit};
 use pyo3::prelude::*;
-use pyo3::types::PyWeakrefReference;
+use pyo3::types::{PyCFunction, PyWeakrefReference};
 
 use super::blocking;
 use super::draft::{Draft, Options, arguments};
@@ -60,6 +60,8 @@ pub(super) struct Task {
     /// without one the exchange alone decides.
     claimed: AtomicBool,
     handle: Handle,
+    /// What `future` gives, made when it is first asked for.
+    future: OnceLock<Py<PyAny>>,
 }
 
 /// What a scheduled task is held by.
@@ -88,8 +90,8 @@ impl Handle {
 
 impl Task {
     pub(super) fn scheduled(handle: TaskHandle) -> Self {
-        let claimed = AtomicBool::new(true);
-        Self { draft: Mutex::new(None), claimed, handle: Handle::Given(handle) }
+        let (draft, claimed) = (Mutex::new(None), AtomicBool::new(true));
+        Self { draft, claimed, handle: Handle::Given(handle), future: OnceLock::new() }
     }
 
     /// A new Python task on a task of the core.
@@ -266,6 +268,7 @@ impl Task {
             draft: Mutex::new(Some(Box::new(draft))),
             claimed,
             handle: Handle::Later(OnceLock::new()),
+            future: OnceLock::new(),
         })
     }
 
@@ -492,6 +495,52 @@ impl Task {
         Ok(())
     }
 
+    /// The whole life of the task as a `concurrent.futures.Future`, the same each time.
+    ///
+    /// For `concurrent.futures.wait` and `as_completed`, `asyncio.wrap_future`, and all else that
+    /// takes one. Cancelling it cancels a waiting task; once the job is being run it is refused,
+    /// as on any executor. A cancelled task's future is cancelled.
+    ///
+    /// Example:
+    ///     >>> from concurrent.futures import as_completed
+    ///     >>> from duetime import Scheduler
+    ///     >>> with Scheduler() as scheduler:
+    ///     ...     tasks = [scheduler.after(0, pow, 2, n) for n in (1, 2)]
+    ///     ...     sorted(future.result() for future in as_completed(t.future for t in tasks))
+    ///     [2, 4]
+    #[getter]
+    fn future<'py>(slf: &Bound<'py, Self>) -> PyResult<Bound<'py, PyAny>> {
+        slf.get().handle()?;
+        super::future::of(slf, &slf.get().future)
+    }
+
+    /// Wait for the end in a coroutine, on any event loop, and give the result as `result` does.
+    ///
+    /// Several may await one task; cancelling one of them ends its wait and not the task. A
+    /// cancelled task raises `asyncio.CancelledError`.
+    fn __await__<'py>(slf: &Bound<'py, Self>) -> PyResult<Bound<'py, PyAny>> {
+        slf.get().handle()?;
+        super::future::wait(slf)
+    }
+
+    /// Have a function called with this task when it ends, unless it is taken back before.
+    ///
+    /// Returns:
+    ///     What takes the function back; `None` if the task has ended, and the function is not
+    ///     called.
+    fn _watch<'py>(
+        slf: &Bound<'py, Self>,
+        r#fn: Py<PyAny>,
+    ) -> PyResult<Option<Bound<'py, PyCFunction>>> {
+        let handle = slf.get().handle()?;
+        if handle.is_current() {
+            return Err(task_error(slf.py(), &TaskError::InsideJob));
+        }
+        let callback = Callback { function: r#fn, task: slf.clone().unbind() };
+        let Ok(key) = handle.watch(callback) else { return Ok(None) };
+        super::future::unwatch(slf.py(), handle.clone(), key).map(Some)
+    }
+
     /// Give the task's record: plain values.
     fn info<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
         records::task_info(py, &self.handle()?.info())
@@ -503,6 +552,7 @@ impl Task {
 
     /// What nobody else visits: the description, or the outcome if no other handle shares it.
     fn __traverse__(&self, visit: PyVisit<'_>) -> Result<(), PyTraverseError> {
+        visit.call(self.future.get())?;
         if let Ok(draft) = self.draft.try_lock()
             && let Some(draft) = &*draft
         {
