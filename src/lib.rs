@@ -36,6 +36,7 @@ mod idle;
 mod info;
 mod inside;
 mod job;
+mod later;
 mod leash;
 mod manual_clock;
 mod nap;
@@ -56,6 +57,7 @@ mod shared;
 mod slack;
 mod state;
 mod stats;
+mod stops;
 mod sync;
 mod task;
 mod threads;
@@ -75,9 +77,12 @@ pub use event::{Event, EventKind, Listener, ListenerId};
 pub use handle::{TaskError, TaskHandle, WatchKey, Watcher};
 pub use id::TaskId;
 pub use info::TaskInfo;
-pub use job::{IntoJob, Job, JobError, NotForward, Outcome, Panicked, ReturnedFalse, Value};
+pub use job::{
+    IntoJob, Job, JobError, NeverEnded, NotForward, Outcome, Panicked, ReturnedFalse, Value,
+};
 #[doc(hidden)]
 pub use job::{TakesNothing, TakesRun};
+pub use later::{Completion, Later};
 pub use manual_clock::{Busy, ManualClock, QuietKey};
 pub use recurrence::{FixedDelay, FixedRate, Missed, Next, OneTime, Recurrence};
 pub use retry::RetryPolicy;

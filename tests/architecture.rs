@@ -13,15 +13,16 @@ const ARROWS: &str = "
 waiting: clock closing crew error scheduler sync
 scheduler: admission builder clock crew error event handle id info job record recurrence
     registry shared state stats task
-builder: clock crew error event queue reading registry scheduler shared sync threads worker
+builder: clock crew error event queue reading registry scheduler shared stops sync threads worker
 admission: chance error id record registry shared task
-crew: closing error shared threads
+crew: closing error shared threads worker
 closing: room shared state
 threads: error room shared sync worker
-worker: chance clock event heap info inside job plan record room run shared
-shared: clock error event handle inside job nap queue reading record room run state sync
+worker: chance clock event heap info inside job later plan record room run shared
+shared: clock error event handle inside job nap queue reading record room run state stops sync
 queue: clock heap job nap patience record registry room slack state sync
 event: clock id inside job sync
+stops: job later record sync
 handle: clock error id info inside job record run state sync
 task: clock error id job plan record recurrence retry series
 reading: clock job sync
@@ -44,7 +45,8 @@ info: clock id job state
 stats: info state
 recurrence: clock error job
 retry: chance clock error job
-job: clock run
+job: clock later run
+later: job
 state: sync
 leash: sync
 sync: clock
@@ -58,6 +60,8 @@ chance:
 const CIRCLES: &[(&str, &str)] = &[
     // A job is handed its run, and a run knows how its job is run: one idea in two files.
     ("job", "run"),
+    // A job may answer that its run ends later, and what comes then is an answer.
+    ("job", "later"),
     // `Scheduler::builder` makes a builder, and `Builder::build` makes a scheduler.
     ("builder", "scheduler"),
 ];
