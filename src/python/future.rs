@@ -3,14 +3,17 @@
 
 use std::sync::OnceLock;
 
-use pyo3::intern;
 use pyo3::prelude::*;
 use pyo3::types::{PyCFunction, PyDict, PyTuple};
 
+use super::lookup::{Attribute, Lookup, Names};
 use super::task::Task;
 use crate::{TaskHandle, WatchKey};
 
-const MODULE: &str = "duetime._futures";
+static FUTURE: Attribute = Attribute::new("duetime._futures", "TaskFuture");
+static WAIT: Attribute = Attribute::new("duetime._futures", "wait");
+static AWAIT: Names<1> = Names::new(["__await__"]);
+pub(super) static LOOKUPS: &[&dyn Lookup] = &[&FUTURE, &WAIT, &AWAIT];
 
 /// The future of `task`, kept in `slot`. Of two threads that ask first at once, one fills it.
 pub(super) fn of<'py>(
@@ -20,7 +23,7 @@ pub(super) fn of<'py>(
     let py = task.py();
     if slot.get().is_none() {
         // Not under the slot's lock: this is Python, and lets go of the GIL.
-        let made = py.import(MODULE)?.getattr(intern!(py, "TaskFuture"))?.call1((task,))?;
+        let made = FUTURE.get(py).call1((task,))?;
         drop(slot.set(made.unbind()));
     }
     Ok(slot.get().map_or_else(|| py.None(), |future| future.clone_ref(py)).into_bound(py))
@@ -29,8 +32,8 @@ pub(super) fn of<'py>(
 /// The iterator that `await task` runs.
 pub(super) fn wait<'py>(task: &Bound<'py, Task>) -> PyResult<Bound<'py, PyAny>> {
     let py = task.py();
-    let wait = py.import(MODULE)?.call_method1(intern!(py, "wait"), (task,))?;
-    wait.call_method0(intern!(py, "__await__"))
+    let [name] = AWAIT.get(py);
+    WAIT.get(py).call1((task,))?.call_method0(name)
 }
 
 /// A Python function that takes a watcher back.

@@ -37,6 +37,7 @@ use pyo3::{ffi, prelude::*};
 const LOOKUPS: &[&[&dyn lookup::Lookup]] = &[
     blocking::LOOKUPS,
     errors::LOOKUPS,
+    future::LOOKUPS,
     job::LOOKUPS,
     pickling::LOOKUPS,
     records::LOOKUPS,

@@ -533,7 +533,7 @@ impl Task {
         r#fn: Py<PyAny>,
     ) -> PyResult<Option<Bound<'py, PyCFunction>>> {
         let handle = slf.get().handle()?;
-        if handle.is_current() {
+        if handle.waits_for_caller() {
             return Err(task_error(slf.py(), &TaskError::InsideJob));
         }
         let callback = Callback { function: r#fn, task: slf.clone().unbind() };

@@ -322,7 +322,7 @@ def test_a_job_cannot_await_its_own_task(real: Scheduler) -> None:
 
     cell.append(real.after(0, job))
     ready.set()
-    with pytest.raises(RuntimeError, match="own task"):
+    with pytest.raises(RuntimeError, match="waits for it"):
         cell[0].result(WATCHDOG)
 
 
