@@ -3,7 +3,7 @@
 
 use std::fmt;
 
-use crate::job::{JobError, NeverEnded, Outcome};
+use crate::job::{JobError, NeverEnded, Outcome, contain};
 
 /// A job's answer that its run is not over: it goes on elsewhere, and no worker is held meanwhile.
 ///
@@ -72,8 +72,8 @@ pub(crate) trait Unfinished: Send {
     /// Ends the run. `gave_way`: it ends because it was told to stop.
     fn end(self: Box<Self>, outcome: Outcome, gave_way: bool);
 
-    /// Has `hook` called once the run is told to stop.
-    fn on_stop(&self, hook: StopHook);
+    /// Has `hook` called once the run is told to stop; gives it back if it was.
+    fn on_stop(&self, hook: StopHook) -> Option<StopHook>;
 }
 
 impl Completion {
@@ -99,9 +99,16 @@ impl Completion {
     /// that was before. It is called on the thread that does so, with no lock held. A later hook
     /// takes the place of one that was not called. After the end none is called.
     pub fn on_stop(&self, hook: impl FnOnce() + Send + 'static) {
-        if let Some(run) = &self.run {
-            run.on_stop(Box::new(hook));
+        if let Some(hook) = self.try_on_stop(Box::new(hook)) {
+            drop(contain(hook));
         }
+    }
+
+    /// The same for a caller who holds a lock: `hook` is given back if it is to be called at once.
+    #[doc(hidden)]
+    #[must_use]
+    pub fn try_on_stop(&self, hook: StopHook) -> Option<StopHook> {
+        self.run.as_ref().and_then(|run| run.on_stop(hook))
     }
 
     fn end(&mut self, outcome: Outcome, gave_way: bool) {

@@ -13,15 +13,13 @@ use crate::sync::SmallMutex;
 pub(crate) struct Stops(SmallMutex<HashMap<u64, StopHook>>);
 
 impl Stops {
-    /// Has `hook` called once `task` is told to stop; at once if it was.
-    pub(crate) fn add(&self, task: &TaskRef, hook: StopHook) {
+    /// Has `hook` called once `task` is told to stop; gives it back if it was.
+    pub(crate) fn add(&self, task: &TaskRef, hook: StopHook) -> Option<StopHook> {
         let old = self.0.lock().insert(task.number, hook);
-        drop(old); // user code
+        drop(contain(|| drop(old))); // user code
         // Who tells the task to stop moves its state first and looks here second. So either that
         // look finds the hook, or this one finds the state moved.
-        if task.state.is_stopping() {
-            self.call(task);
-        }
+        if task.state.is_stopping() { self.take(task) } else { None }
     }
 
     /// Calls the hook of a task that was told to stop.

@@ -204,10 +204,9 @@ impl Unfinished for Elsewhere {
         shared.queue.end_elsewhere(shared.clock.now());
     }
 
-    fn on_stop(&self, hook: StopHook) {
-        if self.shared.check_process().is_ok() {
-            self.shared.stops.add(&self.task, hook);
-        }
+    fn on_stop(&self, hook: StopHook) -> Option<StopHook> {
+        self.shared.check_process().ok()?;
+        self.shared.stops.add(&self.task, hook)
     }
 }
 

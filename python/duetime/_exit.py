@@ -9,19 +9,25 @@ the first cannot be had. The hook may run any number of times.
 import atexit
 import threading
 
-from duetime import _native
+from duetime import _coroutines, _native
 
 
-def _register() -> None:
+def _end() -> None:
+    _native._shutdown_all()
+    _coroutines.join_all()
+
+
+def register() -> None:
+    """Have our hook run before those that were registered so far."""
     try:
         import concurrent.futures.thread  # noqa: F401, PLC0415 - for its hook, see above
 
-        threading._register_atexit(_native._shutdown_all)  # type: ignore[attr-defined]
+        threading._register_atexit(_end)  # type: ignore[attr-defined]
     except RuntimeError:
         # Imported for the first time while the interpreter is exiting: threading takes no more
         # hooks, neither ours nor theirs.
         pass
-    atexit.register(_native._shutdown_all)
 
 
-_register()
+register()
+atexit.register(_end)

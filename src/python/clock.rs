@@ -7,9 +7,10 @@ use pyo3::prelude::*;
 
 use super::blocking;
 use super::call::call;
+use super::elsewhere;
 use super::life::Life;
 use super::numbers::{Maybe, as_seconds, duration, timestamp};
-use crate::{Busy, Clock, Timestamp, Waker};
+use crate::{Busy, Clock, Error, Timestamp, Waker};
 
 /// Any zero-argument callable that gives seconds.
 pub(super) struct CallableClock {
@@ -124,6 +125,9 @@ impl ManualClock {
 }
 
 fn block(py: Python<'_>, busy: &Busy) -> PyResult<()> {
+    if elsewhere::current(py).is_some() {
+        return Err(Error::InsideJob("moving the clock").into());
+    }
     if py.detach(|| busy.is_brief()) {
         return py.check_signals();
     }

@@ -9,6 +9,7 @@ mod clock;
 mod context;
 mod core;
 mod draft;
+mod elsewhere;
 mod errors;
 mod exit;
 mod filter;
@@ -36,6 +37,7 @@ use pyo3::{ffi, prelude::*};
 /// All that the files of this folder look up.
 const LOOKUPS: &[&[&dyn lookup::Lookup]] = &[
     blocking::LOOKUPS,
+    elsewhere::LOOKUPS,
     errors::LOOKUPS,
     future::LOOKUPS,
     job::LOOKUPS,
@@ -60,6 +62,8 @@ fn refuse_subinterpreters() -> PyResult<()> {
 mod _native {
     #[pymodule_export]
     use super::clock::ManualClock;
+    #[pymodule_export]
+    use super::elsewhere::Completion;
     #[pymodule_export]
     use super::exit::_shutdown_all;
     #[pymodule_export]

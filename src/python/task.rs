@@ -12,6 +12,7 @@ use pyo3::types::{PyCFunction, PyWeakrefReference};
 
 use super::blocking;
 use super::draft::{Draft, Options, arguments};
+use super::elsewhere;
 use super::errors::{exception, task_error, timed_out};
 use super::job::{Callee, Returned};
 use super::listener::Callback;
@@ -41,6 +42,8 @@ use crate::{TaskError, TaskHandle, TaskId, TaskState, Value, Waker};
 ///     until: The instant after which a series has no slot.
 ///     jitter: Each run is due at its slot plus a random part of up to this, which moves no later
 ///         slot. With a `FixedRate` it must be shorter than the period.
+///     executor: What runs the job instead of a worker: a `concurrent.futures.Executor`, or a
+///         callable that makes one; the scheduler's by default.
 ///
 /// Raises:
 ///     ValueError: A number is out of its bounds, or a datetime is naive.
@@ -203,7 +206,7 @@ impl Task {
         if handle.outcome().is_some() {
             return Ok(true);
         }
-        if handle.waits_for_caller() {
+        if handle.waits_for_caller() || elsewhere::is_run_of(py, handle) {
             return Err(task_error(py, &TaskError::InsideJob));
         }
         let register = |waker: Waker| Ok(handle.watch(move |_: &TaskHandle| waker()).ok());
@@ -228,9 +231,9 @@ impl Task {
     #[pyo3(
         signature = (
             id=None, *, due, job, args=None, recurrence=None, retry=None, priority=None,
-            max_runs=None, until=None, jitter=Maybe::LeftOut
+            max_runs=None, until=None, jitter=Maybe::LeftOut, executor=None
         ),
-        text_signature = "(id=None, *, due, job, args=(), recurrence=None, retry=None, priority=0, max_runs=None, until=None, jitter=0.0)"
+        text_signature = "(id=None, *, due, job, args=(), recurrence=None, retry=None, priority=0, max_runs=None, until=None, jitter=0.0, executor=None)"
     )]
     #[expect(clippy::too_many_arguments, reason = "the keyword parameters of a Python class")]
     fn new(
@@ -245,13 +248,17 @@ impl Task {
         max_runs: Option<&Bound<'_, PyAny>>,
         until: Option<&Bound<'_, PyAny>>,
         jitter: Maybe<'_>,
+        executor: Option<&Bound<'_, PyAny>>,
     ) -> PyResult<Self> {
+        let callee = Callee::new(job, &arguments(py, args)?)?;
         let rule = recurrence.map_or(Ok(None), Rule::new)?;
         let label = rule.as_ref().and(recurrence).map(|object| object.clone().unbind());
         let draft = Draft {
             id: id.map(task_id).transpose()?,
             due: When::new("due", due)?,
-            callee: Callee::new(job, &arguments(py, args)?)?,
+            executor: executor
+                .map_or(Ok(None), |on| elsewhere::executor(on, Some(callee.object())))?,
+            callee,
             rule,
             label,
             policy: retry.map_or(Ok(None), Policy::new)?,
@@ -533,7 +540,7 @@ impl Task {
         r#fn: Py<PyAny>,
     ) -> PyResult<Option<Bound<'py, PyCFunction>>> {
         let handle = slf.get().handle()?;
-        if handle.waits_for_caller() {
+        if handle.waits_for_caller() || elsewhere::is_run_of(slf.py(), handle) {
             return Err(task_error(slf.py(), &TaskError::InsideJob));
         }
         let callback = Callback { function: r#fn, task: slf.clone().unbind() };
@@ -559,7 +566,7 @@ impl Task {
             draft.callee.objects().try_for_each(|object| visit.call(object))?;
             let rule = draft.rule.as_ref().and_then(Rule::object);
             let policy = draft.policy.iter().flat_map(Policy::objects);
-            let others = rule.into_iter().chain(policy).chain(&draft.label);
+            let others = rule.into_iter().chain(policy).chain(&draft.label).chain(&draft.executor);
             return others.into_iter().try_for_each(|object| visit.call(object));
         }
         let mut result = Ok(());

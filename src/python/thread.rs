@@ -1,11 +1,13 @@
 //! A worker thread that lives in Python. Invariant: it attaches once, for its whole life, with one
 //! thread state, and is detached whenever it sleeps.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use pyo3::prelude::*;
 
 use super::context;
+use super::elsewhere::Elsewhere;
 use super::lookup::{Attribute, Lookup};
 use crate::{Pause, Surroundings};
 
@@ -14,7 +16,9 @@ static LEAVE: Attribute = Attribute::new("duetime._threads", "leave");
 pub(super) static LOOKUPS: &[&dyn Lookup] = &[&ENTER, &LEAVE];
 
 /// Python around every worker.
-pub(super) struct PythonThread;
+pub(super) struct PythonThread {
+    pub(super) elsewhere: Arc<Elsewhere>,
+}
 
 /// How long a worker may run one Python job after the other. Long enough that handing the GIL over
 /// costs little beside it, short enough that nobody waits long.
@@ -25,7 +29,7 @@ impl Surroundings for PythonThread {
         // No answer: the interpreter ends, and so does this thread, without having lived.
         let _: Option<()> = Python::try_attach(|py| {
             report(py, ENTER.get(py).call1((name,)));
-            life(&Detach);
+            self.elsewhere.during(|| life(&Detach));
             context::clear();
             report(py, LEAVE.get(py).call0());
         });
