@@ -105,12 +105,12 @@ class Executors:
             executor.shutdown(wait=False)
 
 
-def is_factory(given: object) -> bool:
+def is_factory(given: Any) -> bool:
     """Tell a callable that makes executors (a class, for one) from an executor."""
     return isinstance(given, type) or not hasattr(given, "submit")
 
 
-def check(given: object, job: object) -> None:
+def check(given: Any, job: Any) -> None:
     """Refuse what is neither, and a job that cannot run there."""
     if is_factory(given):
         if not callable(given):
@@ -121,7 +121,7 @@ def check(given: object, job: object) -> None:
         raise TypeError("executor must be left out for a coroutine function; its place is the loop")
 
 
-def is_async(job: object) -> bool:
+def is_async(job: Any) -> bool:
     """Tell a job that is a coroutine function, and so runs on the event loop."""
     method = getattr(job, "__call__" if callable(job) else "run", None)
     return inspect.iscoroutinefunction(job) or inspect.iscoroutinefunction(method)
