@@ -8,7 +8,8 @@ use crate::job::{JobError, NeverEnded, Outcome, contain};
 /// A job's answer that its run is not over: it goes on elsewhere, and no worker is held meanwhile.
 ///
 /// The task stays RUNNING until the [`Completion`] is given an outcome; only then retries, the
-/// next slot and the listeners take their course, as for any run.
+/// next slot and the listeners take their course, as for any run. Whoever moves a manual clock waits
+/// for its end; so it must not sleep in [`Run::wait`](crate::Run::wait), which waits for that clock.
 ///
 /// ```
 /// use duetime::{Completion, Later, Scheduler, Value};

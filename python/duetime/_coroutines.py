@@ -107,6 +107,8 @@ class EventLoop:
                 else:
                     make = self._given or asyncio.new_event_loop
                     loop = make()  # type: ignore[operator]
+                    if not hasattr(loop, "call_soon_threadsafe"):
+                        raise TypeError(f"loop must make an event loop, not {loop!r}")
                     self._thread = _start(loop, f"{self._name}-loop")
                     self._loop = loop
             if self._loop.is_closed():  # type: ignore[union-attr]

@@ -7,6 +7,7 @@ import concurrent.futures
 import functools
 import gc
 import itertools
+import os
 import threading
 import warnings
 import weakref
@@ -550,6 +551,41 @@ def test_nothing_of_a_run_stays(real: Scheduler) -> None:
     assert [ref() for ref in dead] == [None] * 3
 
 
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="there is no fork")
+def test_a_forked_child_leaves_them_to_its_parent_and_runs_its_own() -> None:
+    clean_run("""
+        import asyncio, os, threading, warnings
+        from duetime import ForkedError, Scheduler
+
+        warnings.simplefilter("ignore")  # of a fork with threads
+        asleep = threading.Event()
+
+        async def job(value):
+            await asyncio.sleep(0)
+            return value
+
+        async def sleep():
+            asleep.set()
+            await asyncio.sleep(1e6)
+
+        scheduler = Scheduler()
+        task = scheduler.after(0, sleep)
+        assert asleep.wait(30)
+        child = os.fork()
+        if child == 0:
+            try:
+                task.cancel()
+            except ForkedError:
+                with Scheduler() as new:
+                    assert new.after(0, job, 7).result(30) == 7
+        else:
+            assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
+            assert scheduler.after(0, job, 8).result(30) == 8
+            task.cancel()
+            assert task.wait(30) and task.cancelled()
+    """)
+
+
 # ------------------------------------------------------------------------ the caller's loop
 
 
@@ -691,6 +727,13 @@ def test_a_factory_that_fails_fails_the_run(make_scheduler: Callable[..., Schedu
         warnings.simplefilter("error")
         assert isinstance(scheduler.after(0, add, 1, 1).exception(WATCHDOG), OSError)
         gc.collect()
+
+
+def test_a_factory_that_makes_no_loop_fails_the_run(
+    make_scheduler: Callable[..., Scheduler],
+) -> None:
+    task = make_scheduler(loop=dict).after(0, add, 1, 1)
+    assert isinstance(task.exception(WATCHDOG), TypeError)
 
 
 @pytest.mark.parametrize("loop", [3, "loop", object()])
