@@ -325,7 +325,7 @@ async def elsewhere(scheduler: Scheduler, pool: Executor, loop: AbstractEventLoo
     async with Scheduler(loop=loop, executor=pool) as own:
         assert_type(own, Scheduler)
     Scheduler(loop=new_event_loop, executor=ThreadPoolExecutor)
-    scheduler.after(0, add, 1, 2, executor=3)  # type: ignore[call-overload]
+    Scheduler(executor=3)  # type: ignore[arg-type]
     Scheduler(loop=3)  # type: ignore[arg-type]
 
 
