@@ -24,7 +24,7 @@ CURRENT: ContextVar[_Completion | None] = ContextVar("duetime_run", default=None
 """The run that a coroutine, and whatever has a copy of its context, is part of."""
 
 _YEAR = 365 * 86_400.0
-_threads: set[threading.Thread] = set()
+_ending: set[threading.Thread] = set()
 
 
 class EventLoop:
@@ -77,16 +77,19 @@ class EventLoop:
 
     def is_here(self) -> bool:
         """Tell whether the calling thread is the one that runs the loop, and so must not wait."""
-        if self._loop is None:
+        loop = self._loop if self.is_own else self._given
+        if loop is None:
             return False
         import asyncio  # noqa: PLC0415 - there is a loop, so it was imported
 
-        return asyncio._get_running_loop() is self._loop
+        return asyncio._get_running_loop() is loop
 
     def close(self) -> None:
         """Be done: the scheduler has ended. Called once, on any thread."""
         with self._lock:
-            loop = self._loop
+            loop, thread = self._loop, self._thread
+        if thread is not None:
+            _ending.add(thread)
         if loop is not None:
             with contextlib.suppress(RuntimeError):  # somebody closed it
                 loop.call_soon_threadsafe(loop.stop if self.is_own else self._weigh)
@@ -195,7 +198,9 @@ class _Flight:
         self._owner.anchor().flights.discard(self)
         if task.cancelled():
             self._end(self._completion.stopped, _cancelled())
-        elif (error := self._exit or task.exception()) is not None:
+        elif self._exit is not None:
+            self._end(self._completion.failed, self._exit)
+        elif (error := task.exception()) is not None:
             self._end(self._completion.failed, error)
         else:
             self._end(self._completion.done, task.result())
@@ -268,7 +273,6 @@ def _idle() -> BaseException:
 
 def _start(loop: asyncio.AbstractEventLoop, name: str) -> threading.Thread:
     thread = threading.Thread(target=_live, args=(loop,), name=name, daemon=True)
-    _threads.add(thread)
     thread.start()
     return thread
 
@@ -293,11 +297,11 @@ def _live(loop: asyncio.AbstractEventLoop) -> None:
     finally:
         asyncio.set_event_loop(None)
         loop.close()
-        _threads.discard(threading.current_thread())
+        _ending.discard(threading.current_thread())
 
 
 def join_all() -> None:
     """Wait for the loops of schedulers that have ended, before the interpreter does."""
-    for thread in list(_threads):
-        if thread.is_alive():
+    for thread in list(_ending):
+        if thread.is_alive():  # not so in a forked child
             thread.join()

@@ -13,6 +13,7 @@ use pyo3::prelude::*;
 use pyo3::types::PyTuple;
 
 use super::call::{call, call_method};
+use super::context;
 use super::errors::Raised;
 use super::job::outcome;
 use super::lookup::{Attribute, Class, Lookup, Names};
@@ -186,9 +187,7 @@ pub(super) fn is_coroutine(value: &Bound<'_, PyAny>) -> bool {
 /// A run whose job returned a coroutine. Called in the run's own context.
 pub(super) fn coroutine(coroutine: &Bound<'_, PyAny>, run: &crate::Run) -> PyResult<Outcome> {
     let py = coroutine.py();
-    // SAFETY: attached; it returns a new reference, or null with an exception set.
-    let context = unsafe { Bound::from_owned_ptr_or_err(py, ffi::PyContext_CopyCurrent()) }?;
-    let (coroutine, context) = (coroutine.clone().unbind(), context.unbind());
+    let (coroutine, context) = (coroutine.clone().unbind(), context::current(py)?.unbind());
     Ok(go(run.clone(), move |py, elsewhere, completion| {
         let [launch, ..] = NAMES.get(py);
         call_method(&elsewhere.event_loop, py, launch, (coroutine, context, completion))
