@@ -212,6 +212,7 @@ impl Unfinished for Elsewhere {
 
 impl Story<'_> {
     /// Hands the run on to whoever ends it.
+    #[cold]
     fn hand_on(self, work: Work, later: Later) -> Left {
         let Self { shared: here, task, due, started, number, attempt } = self;
         let Some(shared) = here.me.upgrade() else { unreachable!("its worker holds it") };

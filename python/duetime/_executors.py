@@ -7,7 +7,6 @@ scheduler's: made when first needed, again after it broke, and shut down with th
 from __future__ import annotations
 
 import functools
-import inspect
 import sys
 import threading
 import types
@@ -123,6 +122,8 @@ def check(given: Any, job: Any) -> None:
 
 def is_async(job: Any) -> bool:
     """Tell a job that is a coroutine function, and so runs on the event loop."""
+    import inspect  # noqa: PLC0415 - it is long to import, and most schedulers need it not
+
     method = getattr(job, "__call__" if callable(job) else "run", None)
     return inspect.iscoroutinefunction(job) or inspect.iscoroutinefunction(method)
 

@@ -185,6 +185,7 @@ pub(super) fn is_coroutine(value: &Bound<'_, PyAny>) -> bool {
 }
 
 /// A run whose job returned a coroutine. Called in the run's own context.
+#[cold]
 pub(super) fn coroutine(coroutine: &Bound<'_, PyAny>, run: &crate::Run) -> PyResult<Outcome> {
     let py = coroutine.py();
     let (coroutine, context) = (coroutine.clone().unbind(), context::current(py)?.unbind());

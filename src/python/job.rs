@@ -158,7 +158,7 @@ fn answer<'py>(
 ) -> Outcome {
     let answer = context.run(py, || {
         let returned = code()?;
-        if elsewhere::is_coroutine(&returned) {
+        if !returned.is_none() && elsewhere::is_coroutine(&returned) {
             return elsewhere::coroutine(&returned, run);
         }
         Ok(outcome(returned))
