@@ -120,8 +120,8 @@ impl Core {
     }
 
     /// Whether the calling code is such that the scheduler cannot end before it returns.
-    pub(super) fn is_inside(&self, py: Python<'_>) -> bool {
-        self.inner.is_inside() || self.elsewhere.is_inside(py)
+    pub(super) fn is_inside(&self, py: Python<'_>) -> PyResult<bool> {
+        Ok(self.inner.is_inside() || self.elsewhere.is_inside(py)?)
     }
 
     /// Closes the scheduler, tells whom it has to tell, and lets go of the Python objects.

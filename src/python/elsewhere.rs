@@ -130,11 +130,11 @@ impl Elsewhere {
 
     /// Whether the calling code is such that the scheduler cannot end before it returns: it is on
     /// the event loop, or part of a run that goes on there.
-    pub(super) fn is_inside(self: &Arc<Self>, py: Python<'_>) -> bool {
+    pub(super) fn is_inside(self: &Arc<Self>, py: Python<'_>) -> PyResult<bool> {
         let [_, _, _, is_here, ..] = NAMES.get(py);
-        let here = call_method(&self.event_loop, py, is_here, ());
-        here.and_then(|here| here.extract()).unwrap_or(false)
-            || current(py).is_some_and(|run| Arc::ptr_eq(&run.get().elsewhere, self))
+        // An error may be a Ctrl-C that came meanwhile.
+        let here: bool = call_method(&self.event_loop, py, is_here, ())?.extract()?;
+        Ok(here || current(py).is_some_and(|run| Arc::ptr_eq(&run.get().elsewhere, self)))
     }
 
     pub(super) fn visit(&self, visit: PyVisit<'_>) -> Result<(), PyTraverseError> {

@@ -42,7 +42,6 @@ impl Scheduler {
             r#loop=None, executor=None
         )
     )]
-    #[expect(clippy::too_many_arguments, reason = "the keyword parameters of a Python class")]
     fn __init__(
         slf: &Bound<'_, Self>,
         workers: Maybe<'_>,
@@ -349,7 +348,7 @@ impl Scheduler {
     fn wait_idle(&self, py: Python<'_>, timeout: Option<&Bound<'_, PyAny>>) -> PyResult<bool> {
         let timeout = self::timeout(timeout)?;
         let (core, inner) = (self.core()?, self.checked()?);
-        if core.elsewhere.is_inside(py) {
+        if core.elsewhere.is_inside(py)? {
             return Err(Error::InsideJob("wait_idle").into());
         }
         let register = |waker: Waker| Ok(inner.when_idle(waker)?);
@@ -403,7 +402,7 @@ impl Scheduler {
         let timeout = self::timeout(timeout)?;
         let (core, inner) = (self.core()?, self.inner()?);
         inner.crew().close(drain)?;
-        if !wait || core.is_inside(py) {
+        if !wait || core.is_inside(py)? {
             return Ok(inner.has_ended());
         }
         let ended = wait_ended(py, inner.crew(), timeout)?;
