@@ -11,6 +11,7 @@ use crate::reading::Reading;
 use crate::registry::Registry;
 use crate::scheduler::Scheduler;
 use crate::shared::Shared;
+use crate::stops::Stops;
 use crate::surroundings::{Plain, Surroundings};
 use crate::sync::{Generation, watch_forks};
 use crate::threads::Threads;
@@ -91,6 +92,7 @@ impl Builder {
             queue: TaskQueue::new(workers, clock.pace(), Registry::new(history)),
             clock,
             listeners: Listeners::default(),
+            stops: Stops::default(),
             made_in: Generation::current(),
         });
         if let Some(clock) = shared.clock.clock() {

@@ -7,6 +7,7 @@ use std::sync::{Arc, Weak};
 use crate::closing::close;
 use crate::error::Error;
 use crate::shared::Shared;
+use crate::surroundings::Plain;
 use crate::threads::Threads;
 
 /// The threads of a scheduler, for whoever has to wait for them even when the scheduler itself is
@@ -92,15 +93,17 @@ impl Crew {
 pub struct WeakCrew(Weak<Shared>, Weak<Threads>);
 
 impl WeakCrew {
-    /// Whether neither the scheduler nor one of its threads lives.
+    /// Whether neither the scheduler nor one of its threads nor a run of it lives.
     #[must_use]
     pub fn is_gone(&self) -> bool {
         self.0.strong_count() == 0
     }
 
-    /// The crew, if the scheduler or one of its threads still lives.
+    /// The crew, if the scheduler, one of its threads or a run of it still lives.
     #[must_use]
     pub fn upgrade(&self) -> Option<Crew> {
-        Some(Crew { shared: self.0.upgrade()?, threads: self.1.upgrade()? })
+        // Without threads there may still be a run that went on elsewhere.
+        let threads = self.1.upgrade().unwrap_or_else(|| Arc::new(Threads::new(Box::new(Plain))));
+        Some(Crew { shared: self.0.upgrade()?, threads })
     }
 }

@@ -13,7 +13,7 @@ use crate::info::TaskInfo;
 use crate::inside::{Place, enter, holds};
 use crate::job::{JobError, Value, contain};
 use crate::record::{Ended, TaskRef, Watch};
-use crate::run::{Host, identity, inside_run_of};
+use crate::run::{Host, Run, identity, inside_run_of};
 use crate::state::{CancelOutcome, TaskState};
 use crate::sync::{Generation, Signal};
 
@@ -168,6 +168,12 @@ impl TaskHandle {
     #[must_use]
     pub fn is_current(&self) -> bool {
         inside_run_of(&self.record)
+    }
+
+    /// Whether `run` is one of this task's.
+    #[must_use]
+    pub fn is_task_of(&self, run: &Run) -> bool {
+        run.is_of(&self.record, &self.host)
     }
 
     /// Whether the task cannot end before the calling code returns: its own job, or a listener

@@ -8,6 +8,7 @@ use std::marker::PhantomData;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 
+use crate::later::Later;
 use crate::run::Run;
 
 /// The work of a task. Closures of no argument or of one `&Run` are jobs too.
@@ -27,13 +28,15 @@ pub trait Job: Any + Send {
     fn run(&mut self, run: &Run) -> Outcome;
 }
 
-/// How a run ended.
-#[derive(Clone, Debug)]
+/// How a run ended, or that it has not.
+#[derive(Debug)]
 pub enum Outcome {
     /// It succeeded, with this result.
     Done(Value),
     /// It failed.
     Failed(JobError),
+    /// It goes on elsewhere, and ends later.
+    Later(Later),
 }
 
 impl Outcome {
@@ -41,8 +44,8 @@ impl Outcome {
     #[must_use]
     pub fn error(&self) -> Option<&JobError> {
         match self {
-            Self::Done(_) => None,
             Self::Failed(error) => Some(error),
+            Self::Done(_) | Self::Later(_) => None,
         }
     }
 }
@@ -166,6 +169,12 @@ failure!(
         pub message: String,
     },
     |this| format!("panicked: {}", this.message)
+);
+
+failure!(
+    /// A run that went on elsewhere was dropped there, and nobody said how it ended.
+    NeverEnded {},
+    |_| "the run went on elsewhere, and nobody ended it".into()
 );
 
 failure!(

@@ -37,6 +37,7 @@ mod idle;
 mod info;
 mod inside;
 mod job;
+mod later;
 mod leash;
 mod manual_clock;
 mod nap;
@@ -57,6 +58,7 @@ mod shared;
 mod slack;
 mod state;
 mod stats;
+mod stops;
 mod surroundings;
 mod sync;
 mod task;
@@ -79,9 +81,12 @@ pub use id::TaskId;
 pub use info::TaskInfo;
 #[doc(hidden)]
 pub use job::stop_at_end;
-pub use job::{IntoJob, Job, JobError, NotForward, Outcome, Panicked, ReturnedFalse, Value};
+pub use job::{
+    IntoJob, Job, JobError, NeverEnded, NotForward, Outcome, Panicked, ReturnedFalse, Value,
+};
 #[doc(hidden)]
 pub use job::{TakesNothing, TakesRun};
+pub use later::{Completion, Later};
 pub use manual_clock::{Busy, ManualClock, QuietKey};
 pub use recurrence::{FixedDelay, FixedRate, Missed, Next, OneTime, Recurrence};
 pub use retry::RetryPolicy;

@@ -68,7 +68,7 @@ impl TaskQueue {
     }
 
     pub(crate) fn is_deserted(&self) -> bool {
-        self.lock().alive == 0
+        self.lock().is_deserted()
     }
 
     /// Counts a thread that is about to start; `false` if there is no more work.
@@ -221,11 +221,26 @@ impl TaskQueue {
         }
     }
 
-    /// Pays what is owed without taking anything; tells those who wait for quiet.
+    /// Pays what is owed without taking anything; tells those who wait for quiet, or for the end.
     pub(crate) fn settle(&self, now: Timestamp, owed: &mut Owed) {
         let mut room = self.lock();
         room.settle(owed);
-        let wakers = room.quiet_wakers(now);
+        self.unlock_and_tell(room, now);
+    }
+
+    /// A run that went on elsewhere is over, at `now`.
+    pub(crate) fn end_elsewhere(&self, now: Timestamp) {
+        let mut room = self.lock();
+        room.running -= 1;
+        self.unlock_and_tell(room, now);
+    }
+
+    /// Unlocks, and tells those who wait for quiet or for the end, if it is that.
+    fn unlock_and_tell(&self, mut room: MutexGuard<'_, Room>, now: Timestamp) {
+        let mut wakers = room.quiet_wakers(now);
+        if room.is_deserted() {
+            wakers.extend(room.wakers.take_exit());
+        }
         self.unlock(room, now);
         call(wakers);
     }
@@ -365,10 +380,11 @@ impl TaskQueue {
         Some(room.wakers.add_quiet(despite_naps, waker))
     }
 
-    /// Has `waker` called once when the last worker ended; `None` if that was before.
+    /// Has `waker` called once when the last worker and the last run ended; `None` if that was
+    /// before.
     pub(crate) fn when_exited(&self, waker: Waker) -> Option<u64> {
         let mut room = self.lock();
-        if room.alive == 0 {
+        if room.is_deserted() {
             return None;
         }
         Some(room.wakers.add_exit(waker))
@@ -387,12 +403,7 @@ impl TaskQueue {
         let mut room = self.lock();
         room.settle(owed);
         room.alive -= 1;
-        let mut wakers = room.quiet_wakers(now);
-        if room.alive == 0 {
-            wakers.extend(room.wakers.take_exit());
-        }
-        self.unlock(room, now);
-        call(wakers);
+        self.unlock_and_tell(room, now);
     }
 
     /// Sleeps for a run that waits on the clock, until `deadline` or until it is told to stop.

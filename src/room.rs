@@ -348,6 +348,11 @@ impl Room {
             && (all_asleep || self.head_due().is_none_or(|due| due > now))
     }
 
+    /// Whether the last worker and the last run have ended.
+    pub(crate) fn is_deserted(&self) -> bool {
+        self.alive + self.running == 0
+    }
+
     /// Takes those who wait for what is now, to be called after unlocking.
     pub(crate) fn quiet_wakers(&mut self, now: Timestamp) -> Vec<Waker> {
         if self.wakers.nobody_waits_for_quiet() || !self.is_quiet(now, true) {

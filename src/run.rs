@@ -156,6 +156,11 @@ impl Run {
         }
     }
 
+    /// Whether it is a run of `task`, of the scheduler at `host`.
+    pub(crate) fn is_of(&self, task: &TaskRef, host: &Weak<dyn Host>) -> bool {
+        self.task_number() == task.number && Weak::ptr_eq(&self.host, host)
+    }
+
     /// Whether the calling thread is the one that is in the middle of this run.
     fn is_current(&self) -> bool {
         current(|run| {

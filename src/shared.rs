@@ -18,6 +18,7 @@ use crate::record::{End, Ended, Over, TaskRef};
 use crate::room::{Last, Owed};
 use crate::run::Host;
 use crate::state::{CancelMove, CancelOutcome, TaskState};
+use crate::stops::Stops;
 use crate::sync::Generation;
 
 pub(crate) struct Shared {
@@ -27,6 +28,7 @@ pub(crate) struct Shared {
     pub(crate) clock: Reading,
     pub(crate) queue: TaskQueue,
     pub(crate) listeners: Listeners,
+    pub(crate) stops: Stops,
     pub(crate) made_in: Generation,
 }
 
@@ -194,7 +196,10 @@ impl Shared {
         }
         match cancelled {
             CancelMove::Cancelled | CancelMove::Recalled => CancelOutcome::Cancelled,
-            CancelMove::Stopping => CancelOutcome::Stopping,
+            CancelMove::Stopping => {
+                self.stops.call(task);
+                CancelOutcome::Stopping
+            }
             CancelMove::Finished => CancelOutcome::Finished,
         }
     }

@@ -2,7 +2,7 @@
 //! task ends in one state, is told of once, and the worker goes on.
 
 use std::mem;
-use std::sync::Weak;
+use std::sync::{Arc, Weak};
 use std::time::Duration;
 
 use crate::chance::unit_random;
@@ -10,7 +10,9 @@ use crate::clock::{Timestamp, instant};
 use crate::event::{Event, EventKind};
 use crate::heap::Entry;
 use crate::info::Ran;
+use crate::inside::{Place, enter};
 use crate::job::{Outcome, contain, describe};
+use crate::later::{Completion, Later, StopHook, Unfinished};
 use crate::plan::Verdict;
 use crate::record::{End, Ended, TaskRef, Work};
 use crate::room::{Last, Owed, Take};
@@ -51,13 +53,16 @@ fn work(shared: &Shared, worker: usize, owed: &mut Owed, pause: &dyn Pause, turn
         match shared.queue.try_take(now, owed) {
             Take::Over(task, over) => shared.conclude(&task, over, |_| ()),
             Take::Task(entry) => {
-                // `None`: the job, or a listener, forked, and this is the child.
                 let started = now.max(entry.due); // in a drain `now` may be older
-                let run = run(shared, &mut host, entry, started);
-                let Some(Finished { time, last }) = run else { return };
-                now = time;
-                owed.run = true;
-                owed.last = last;
+                match run(shared, &mut host, entry, started) {
+                    Left::Over(Finished { time, last }) => {
+                        now = time;
+                        owed.run = true;
+                        owed.last = last;
+                    }
+                    Left::GoesOn => now = shared.clock.now().max(started),
+                    Left::Forked => return,
+                }
                 jobs += 1;
                 if jobs.is_multiple_of(STRIDE) && turn < Duration::MAX && since.elapsed() > turn {
                     shared.end_last(owed);
@@ -93,60 +98,126 @@ struct Finished {
     last: Option<Last>,
 }
 
+/// How a worker leaves a run.
+enum Left {
+    /// It ended.
+    Over(Finished),
+    /// It goes on elsewhere.
+    GoesOn,
+    /// The job, or a listener, forked, and this is the child. Nothing here is its own any more.
+    Forked,
+}
+
 /// Runs a task that was taken at `now`.
-fn run(
-    shared: &Shared,
-    host: &mut Weak<dyn Host>,
-    entry: Entry<TaskRef>,
-    now: Timestamp,
-) -> Option<Finished> {
+fn run(shared: &Shared, host: &mut Weak<dyn Host>, entry: Entry<TaskRef>, now: Timestamp) -> Left {
     let Entry { task, due, .. } = entry;
     let Some((mut work, number)) = task.check_out(now) else {
-        return Some(Finished { time: now, last: None });
+        return Left::Over(Finished { time: now, last: None });
     };
     let attempt = work.plan.as_ref().map_or(1, |plan| plan.attempt());
     let mut story = Story { shared, task, due, started: now, number, attempt };
     story.emit(EventKind::Started, None, None);
-    shared.check_process().ok()?; // a listener may have forked, as the job may
+    if shared.check_process().is_err() {
+        return Left::Forked;
+    }
     let (times, counts) = ((due, now), (attempt, number));
     // Lent to the run: workers that count references run by run would wait for one another.
     let lent = mem::replace(host, Weak::<Shared>::new());
     let run = Run::new(story.task, lent, shared.made_in, times, counts);
     let (outcome, task, back) = run_job(&mut *work.job, run);
-    shared.check_process().ok()?;
+    if shared.check_process().is_err() {
+        return Left::Forked;
+    }
     *host = back;
     story.task = task;
-    // A clock that went back must not make a run of negative length.
-    let time = shared.clock.now().max(now);
-    Some(Finished { time, last: story.end(work, outcome, time) })
+    if let Outcome::Later(later) = outcome {
+        return story.hand_on(work, later);
+    }
+    let time = story.finished();
+    Left::Over(Finished { time, last: story.end(work, outcome, time) })
+}
+
+/// A run that goes on elsewhere: its story, up to its end, by itself.
+struct Elsewhere {
+    shared: Arc<Shared>,
+    work: Work,
+    task: TaskRef,
+    due: Timestamp,
+    started: Timestamp,
+    number: u64,
+    attempt: u64,
+}
+
+impl Unfinished for Elsewhere {
+    fn end(self: Box<Self>, outcome: Outcome, gave_way: bool) {
+        let Self { shared, work, task, due, started, number, attempt } = *self;
+        if shared.check_process().is_err() {
+            return shared.drop_contained(work); // it goes on where it began, in the parent
+        }
+        shared.stops.forget(&task);
+        enter(Place::of(shared.identity()), || {
+            let story = Story { shared: &shared, task, due, started, number, attempt };
+            let ran = story.ran(&outcome, story.finished());
+            story.follow(work, outcome, ran, gave_way);
+        });
+        shared.queue.end_elsewhere(shared.clock.now());
+    }
+
+    fn on_stop(&self, hook: StopHook) -> Option<StopHook> {
+        self.shared.check_process().ok()?;
+        self.shared.stops.add(&self.task, hook)
+    }
 }
 
 impl Story<'_> {
+    /// Hands the run on to whoever ends it.
+    #[cold]
+    fn hand_on(self, work: Work, later: Later) -> Left {
+        let Self { shared: here, task, due, started, number, attempt } = self;
+        let Some(shared) = here.me.upgrade() else { unreachable!("its worker holds it") };
+        let run = Elsewhere { shared, work, task, due, started, number, attempt };
+        let completion = Completion::new(run);
+        drop(contain(|| later.launch(completion)));
+        if here.check_process().is_ok() { Left::GoesOn } else { Left::Forked }
+    }
+
+    /// The time, as the end of this run: a clock that went back must not make its length negative.
+    fn finished(&self) -> Timestamp {
+        self.shared.clock.now().max(self.started)
+    }
+
+    fn ran(&self, outcome: &Outcome, finished: Timestamp) -> Ran {
+        let error = outcome.error().map(|error| (error.clone(), describe(error)));
+        Ran { started: self.started, finished, error }
+    }
+
     /// Ends the run, and the task too if nothing follows; or gives what is left to do.
     fn end(self, work: Work, outcome: Outcome, finished: Timestamp) -> Option<Last> {
-        let error = outcome.error().map(|error| (error.clone(), describe(error)));
-        let ran = Ran { started: self.started, finished, error };
+        let ran = self.ran(&outcome, finished);
         if work.plan.is_some() || self.shared.listeners.anybody() {
-            self.follow(work, outcome, ran);
+            self.follow(work, outcome, ran, false);
             return None;
         }
         drop(contain(|| drop(work))); // a worker is inside of its scheduler already
         Some(Last { task: self.task, ran, ended: outcome.into() })
     }
 
-    fn follow(&self, mut work: Work, outcome: Outcome, mut ran: Ran) {
+    /// Goes on with what follows. A run that `gave_way` to a stop is no failure of its task.
+    fn follow(&self, mut work: Work, outcome: Outcome, mut ran: Ran, gave_way: bool) {
         let Some(plan) = &mut work.plan else {
             let end = Ended::from(outcome);
-            return self.finish(work, &ran, end.clone(), end);
+            let if_stopped = if gave_way { Ended::Cancelled } else { end.clone() };
+            return self.finish(work, &ran, end, if_stopped);
         };
-        let series = plan.is_series();
+        let cancelled = plan.is_series() || gave_way;
         let verdict = plan.after(ran.error(), ran.finished, unit_random);
-        let if_stopped = if series { Ended::Cancelled } else { outcome.clone().into() };
+        let outcome = Ended::from(outcome);
+        let if_stopped = if cancelled { Ended::Cancelled } else { outcome.clone() };
         match verdict {
             Verdict::Again { due, missed } if self.goes_on() => self.again(work, &ran, due, missed),
             // It was told to stop, or the scheduler closes.
             Verdict::Again { .. } => self.finish(work, &ran, if_stopped.clone(), if_stopped),
-            Verdict::End => self.finish(work, &ran, outcome.into(), if_stopped),
+            Verdict::End => self.finish(work, &ran, outcome, if_stopped),
             Verdict::Broken(error) => {
                 let broken = Ended::Failed(error.clone());
                 ran.error = Some((error.clone(), describe(&error)));
@@ -220,6 +291,7 @@ impl From<Outcome> for Ended {
         match outcome {
             Outcome::Done(value) => Self::Done(value),
             Outcome::Failed(error) => Self::Failed(error),
+            Outcome::Later(_) => unreachable!("launched, and its end is another"),
         }
     }
 }

@@ -13,16 +13,17 @@ const ARROWS: &str = "
 waiting: clock closing crew error scheduler sync
 scheduler: admission builder clock crew error event handle id info job record recurrence
     registry shared state stats task
-builder: clock crew error event queue reading registry scheduler shared surroundings sync threads
+builder: clock crew error event queue reading registry scheduler shared stops surroundings sync threads
 admission: chance error id record registry shared task
-crew: closing error shared threads
+crew: closing error shared surroundings threads
 closing: room shared state
 threads: announcer error inside shared surroundings sync worker
 announcer: room shared surroundings
-worker: chance clock event heap info job plan record room run shared surroundings
-shared: clock error event handle inside job nap queue reading record room run state sync
+worker: chance clock event heap info inside job later plan record room run shared surroundings
+shared: clock error event handle inside job nap queue reading record room run state stops sync
 queue: clock heap job nap patience record registry room slack state sync
 event: clock id inside job sync
+stops: job later record sync
 handle: clock error id info inside job record run state sync
 task: clock error id job plan record recurrence retry series
 reading: clock job sync
@@ -45,7 +46,8 @@ info: clock id job state
 stats: info state
 recurrence: clock error job
 retry: chance clock error job
-job: clock run
+job: clock later run
+later: job
 state: sync
 leash: sync
 sync: clock
@@ -60,6 +62,8 @@ chance:
 const CIRCLES: &[(&str, &str)] = &[
     // A job is handed its run, and a run knows how its job is run: one idea in two files.
     ("job", "run"),
+    // A job may answer that its run ends later, and what comes then is an answer.
+    ("job", "later"),
     // `Scheduler::builder` makes a builder, and `Builder::build` makes a scheduler.
     ("builder", "scheduler"),
 ];

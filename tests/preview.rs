@@ -188,19 +188,19 @@ fn a_rule_that_fails_fails_the_preview_and_not_the_task() {
     hush();
     let world = World::quiet(1);
     let fails = |rule: fn(Timestamp) -> Result<Option<Next>, JobError>| {
-        let task = Task::new(at(0), || ()).recurrence(Rule(move |due, _| rule(due)));
+        let task = Task::new(at(1), || ()).recurrence(Rule(move |due, _| rule(due)));
         let task = world.scheduler.schedule(task).unwrap();
         let error = match task.preview(2) {
             Err(TaskError::Failed(error)) => error,
             other => panic!("{other:?}"),
         };
-        assert_eq!(ahead(&task, 1), [0], "which does not ask the rule");
+        assert_eq!(ahead(&task, 1), [1], "which does not ask the rule");
         assert_eq!(task.state(), TaskState::Waiting);
         error
     };
     assert_eq!(fails(|_| Err(JobError::new("no idea"))).to_string(), "no idea");
     assert_eq!(cause::<Panicked>(&fails(|_| panic!("{ON_PURPOSE}"))).message, ON_PURPOSE);
-    assert_eq!(cause::<NotForward>(&fails(|due| Ok(Some(due.into())))).next, at(0));
+    assert_eq!(cause::<NotForward>(&fails(|due| Ok(Some(due.into())))).next, at(1));
 }
 
 /// Counts its drops.

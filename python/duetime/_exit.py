@@ -11,21 +11,27 @@ import contextlib
 import importlib
 import threading
 
-from duetime import _native
+from duetime import _coroutines, _native
 
 
-def _register() -> None:
+def _end() -> None:
+    _native._shutdown_all()
+    _coroutines.join_all()
+
+
+def register() -> None:
+    """Have our hook run before those that were registered so far."""
     try:
         for executor in ("thread", "process"):
             # Where there are no processes there is no hook either.
             with contextlib.suppress(ImportError):
                 importlib.import_module(f"concurrent.futures.{executor}")
-        threading._register_atexit(_native._shutdown_all)  # type: ignore[attr-defined]
+        threading._register_atexit(_end)  # type: ignore[attr-defined]
     except RuntimeError:
         # Imported for the first time while the interpreter is exiting: threading takes no more
         # hooks, neither ours nor theirs.
         pass
-    atexit.register(_native._shutdown_all)
 
 
-_register()
+register()
+atexit.register(_end)

@@ -9,7 +9,9 @@ over 100 years is `ValueError`. An instant is seconds of the scheduler's clock o
 """
 
 import types
-from collections.abc import Callable, Iterable
+from asyncio import AbstractEventLoop
+from collections.abc import Callable, Generator, Iterable
+from concurrent.futures import Executor, Future
 from datetime import datetime
 from typing import Any, Final, TypeAlias, TypedDict, final, overload
 
@@ -38,6 +40,7 @@ __all__ = [
     "Run",
     "Scheduler",
     "Task",
+    "_Completion",
     "__version__",
     "_seconds",
     "_shutdown_all",
@@ -55,13 +58,16 @@ class _TaskOptions(TypedDict, total=False):
     max_runs: int | None
     until: float | datetime | None
     jitter: Seconds
+    executor: Executor | Callable[[], Executor] | None
 
 _Errors: TypeAlias = type[BaseException] | tuple[type[BaseException], ...]
 
 __version__: Final[str]
 
 def current_run() -> Run | None:
-    """Give the run that the calling thread is in the middle of; `None` outside of any job.
+    """Give the run that the calling code is part of; `None` outside of any job.
+
+    In a coroutine it goes by the context, so what the coroutine starts is part of its run too.
 
     Example:
         >>> from duetime import Scheduler, current_run
@@ -77,6 +83,26 @@ def _shutdown_all() -> None:
 
 def _seconds(parameter: str, value: Seconds, /) -> float:
     """Give a length of time in seconds; refuse one that is out of bounds."""
+
+@final
+class _Completion:
+    """What a run that goes on elsewhere is ended with. Private to the package."""
+
+    @property
+    def run(self) -> Run:
+        """The run."""
+
+    def done(self, value: object, /) -> None:
+        """End the run with what the job gave. After the end this and the others do nothing."""
+
+    def failed(self, error: BaseException, /) -> None:
+        """End the run as failed."""
+
+    def stopped(self, error: BaseException, /) -> None:
+        """End the run because it was told to stop and did; if it was not told to, it has failed."""
+
+    def on_stop(self, fn: Callable[[], object], /) -> None:
+        """Have a function called once the run is to stop, on the thread that says so."""
 
 @final
 class OneTime:
@@ -470,6 +496,8 @@ class Task:
         until: The instant after which a series has no slot.
         jitter: Each run is due at its slot plus a random part of up to this, which moves no later
             slot. With a `FixedRate` it must be shorter than the period.
+        executor: What runs the job instead of a worker: a `concurrent.futures.Executor`, or a
+            callable that makes one; the scheduler's by default.
 
     Raises:
         ValueError: A number is out of its bounds, or a datetime is naive.
@@ -497,6 +525,7 @@ class Task:
         max_runs: int | None = None,
         until: float | datetime | None = None,
         jitter: Seconds = 0.0,
+        executor: Executor | Callable[[], Executor] | None = None,
     ) -> Self: ...
     @overload
     def __new__(
@@ -512,6 +541,7 @@ class Task:
         max_runs: int | None = None,
         until: float | datetime | None = None,
         jitter: Seconds = 0.0,
+        executor: Executor | Callable[[], Executor] | None = None,
     ) -> Self: ...
     @property
     def id(self) -> TaskId | None:
@@ -643,6 +673,38 @@ class Task:
             fn: What to call.
         """
 
+    @property
+    def future(self) -> Future[Any]:
+        """The whole life of the task as a `concurrent.futures.Future`, the same each time.
+
+        For `concurrent.futures.wait` and `as_completed`, `asyncio.wrap_future`, and all else that
+        takes one. Cancelling it cancels a waiting task; once the job is being run it is refused,
+        as on any executor. A cancelled task's future is cancelled.
+
+        Example:
+            >>> from concurrent.futures import as_completed
+            >>> from duetime import Scheduler
+            >>> with Scheduler() as scheduler:
+            ...     tasks = [scheduler.after(0, pow, 2, n) for n in (1, 2)]
+            ...     sorted(future.result() for future in as_completed(t.future for t in tasks))
+            [2, 4]
+        """
+
+    def __await__(self) -> Generator[Any, None, Any]:
+        """Wait for the end in a coroutine, on any event loop, and give the result as `result` does.
+
+        Several may await one task; cancelling one of them ends its wait and not the task. A
+        cancelled task raises `asyncio.CancelledError`.
+        """
+
+    def _watch(self, fn: Callable[[Task], object]) -> Callable[[], None] | None:
+        """Have a function called with this task when it ends, unless it is taken back before.
+
+        Returns:
+            What takes the function back; `None` if the task has ended, and the function is not
+            called.
+        """
+
     def info(self) -> TaskInfo:
         """Give the task's record: plain values."""
 
@@ -658,6 +720,8 @@ class Scheduler:
         clock: Clock | None = None,
         history: int = 10_000,
         name: str = "duetime",
+        loop: AbstractEventLoop | Callable[[], AbstractEventLoop] | None = None,
+        executor: Executor | Callable[[], Executor] | None = None,
     ) -> None: ...
     @property
     def workers(self) -> int:
@@ -670,6 +734,10 @@ class Scheduler:
     @property
     def clock(self) -> Clock | None:
         """The clock that the scheduler was made with; `None` for the monotonic clock."""
+
+    @property
+    def executor(self) -> Executor | Callable[[], Executor] | None:
+        """What the scheduler was made with to run jobs; `None` for its workers."""
 
     @property
     def closed(self) -> bool:

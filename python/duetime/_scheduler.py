@@ -16,7 +16,7 @@ from duetime import _native
 if TYPE_CHECKING:
     from datetime import datetime
 
-    from typing_extensions import TypeVarTuple, Unpack
+    from typing_extensions import Self, TypeVarTuple, Unpack
 
     from duetime._native import Task, _TaskOptions
     from duetime._protocols import Job, Recurrence, Seconds
@@ -93,6 +93,12 @@ class Scheduler(_native.Scheduler, concurrent.futures.Executor):
             zero-argument callable that gives seconds.
         history: How many finished tasks are remembered as `TaskInfo`.
         name: What the threads are called: name-0, name-1 and so on.
+        loop: Where coroutine jobs run: a running event loop of yours, or a callable that makes one
+            for the scheduler. By default the scheduler makes its own, in a thread of its own, with
+            the first coroutine job.
+        executor: What runs the jobs instead of the workers: a `concurrent.futures.Executor`, or a
+            callable that makes one, which is then shut down with the scheduler, and made anew
+            after it broke.
 
     Raises:
         ValueError: A number is out of its bounds.
@@ -108,6 +114,15 @@ class Scheduler(_native.Scheduler, concurrent.futures.Executor):
         ...     ticks
         [600.0, 1200.0, 1800.0]
     """
+
+    async def __aenter__(self) -> Self:
+        """Be used in an `async with` block; its end shuts down without blocking the loop."""
+        return self.__enter__()
+
+    async def __aexit__(self, *_: object) -> None:
+        import asyncio  # noqa: PLC0415 - whoever is here has imported it
+
+        await asyncio.to_thread(self.shutdown)
 
     def submit(
         self, fn: Callable[_P, _T], /, *args: _P.args, **kwargs: _P.kwargs
@@ -138,7 +153,9 @@ class Scheduler(_native.Scheduler, concurrent.futures.Executor):
             raise TypeError(f"fn must be callable, not {type(fn).__name__}")
         call: Callable[[], _T] = functools.partial(fn, *args, **kwargs) if args or kwargs else fn
         future = _Submitted(call)
-        future._start(super().after(0, future._run))
+        # A call is for the workers, whatever runs the jobs.
+        options: _TaskOptions = {} if self.executor is None else {"executor": self}
+        future._start(super().after(0, future._run, **options))
         return future
 
     @overload

@@ -9,10 +9,11 @@ use pyo3::prelude::*;
 
 use super::blocking;
 use super::call::call;
+use super::elsewhere;
 use super::life::Life;
 use super::lookup::{Attribute, Lookup};
 use super::numbers::{Maybe, as_seconds, duration, timestamp};
-use crate::{Busy, Clock, Timestamp, Waker};
+use crate::{Busy, Clock, Error, Timestamp, Waker};
 
 static IDENT: Attribute = Attribute::new("_thread", "get_ident");
 static MAIN: Attribute = Attribute::new("threading", "main_thread");
@@ -151,6 +152,9 @@ impl ManualClock {
 }
 
 fn block(py: Python<'_>, busy: &Busy) -> PyResult<()> {
+    if elsewhere::current(py).is_some() {
+        return Err(Error::InsideJob("moving the clock").into());
+    }
     if py.detach(|| busy.is_brief()) {
         return py.check_signals();
     }

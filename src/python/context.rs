@@ -17,8 +17,7 @@ pub(super) struct Captured(Option<Py<PyAny>>);
 
 impl Captured {
     pub(super) fn now(py: Python<'_>) -> PyResult<Self> {
-        // SAFETY: attached; it returns a new reference, or null with an exception set.
-        let copy = unsafe { Bound::from_owned_ptr_or_err(py, ffi::PyContext_CopyCurrent()) }?;
+        let copy = current(py)?;
         Ok(Self(if copy.len()? == 0 { None } else { Some(copy.unbind()) }))
     }
 
@@ -62,6 +61,12 @@ impl Captured {
             EMPTY.set(Some(context.unbind()));
         }
     }
+}
+
+/// A copy of the context that is current now.
+pub(super) fn current(py: Python<'_>) -> PyResult<Bound<'_, PyAny>> {
+    // SAFETY: attached; it returns a new reference, or null with an exception set.
+    unsafe { Bound::from_owned_ptr_or_err(py, ffi::PyContext_CopyCurrent()) }
 }
 
 /// Lets this thread's spare context go, while it is still attached.

@@ -9,6 +9,7 @@ use pyo3::types::PyWeakrefReference;
 
 use super::call::equal;
 use super::clock::{CallableClock, ManualClock};
+use super::elsewhere::{self, Elsewhere};
 use super::life::{End, Life};
 use super::listener::PyListener;
 use super::numbers::{Maybe, integer, wrong_type};
@@ -22,6 +23,8 @@ pub(super) struct Settings<'a, 'py> {
     pub(super) clock: Option<&'a Bound<'py, PyAny>>,
     pub(super) history: Maybe<'py>,
     pub(super) name: Maybe<'py>,
+    pub(super) event_loop: Option<&'a Bound<'py, PyAny>>,
+    pub(super) executor: Option<&'a Bound<'py, PyAny>>,
 }
 
 pub(super) struct Core {
@@ -30,13 +33,17 @@ pub(super) struct Core {
     pub(super) clock: Option<Py<PyAny>>,
     /// A weak reference to the Python scheduler, whose callback finalizes this.
     watch: OnceLock<Py<PyWeakrefReference>>,
+    /// What runs jobs that say nothing else, instead of a worker.
+    pub(super) executor: Option<Py<PyAny>>,
+    pub(super) elsewhere: Arc<Elsewhere>,
     /// Which function is which listener. Locked for a moment, never while Python runs.
     listeners: Mutex<Vec<(Py<PyAny>, ListenerId)>>,
 }
 
 impl Core {
-    pub(super) fn new(settings: Settings<'_, '_>) -> PyResult<Self> {
-        let Settings { workers, clock, history, name } = settings;
+    pub(super) fn new(py: Python<'_>, settings: Settings<'_, '_>) -> PyResult<Self> {
+        let Settings { workers, clock, history, name, event_loop, executor } = settings;
+        let executor = executor.map_or(Ok(None), |given| elsewhere::executor(given, None))?;
         let bound = "between 1 and 1024";
         let workers = workers.read(4, |workers| integer("workers", workers, 1, bound))?;
         let most = format!("between 0 and {}", usize::MAX);
@@ -44,11 +51,12 @@ impl Core {
         let name = name.read("duetime".into(), |name| {
             name.extract::<String>().map_err(|_| wrong_type("name", name, "a str"))
         })?;
+        let elsewhere = Arc::new(Elsewhere::new(py, &name, event_loop)?);
         let builder = crate::Scheduler::builder()
             .workers(workers)
             .history(history)
             .name(name)
-            .surroundings(PythonThread);
+            .surroundings(PythonThread { elsewhere: Arc::clone(&elsewhere) });
         let life = Life::default();
         let inner = match clock {
             None => builder,
@@ -65,8 +73,10 @@ impl Core {
         }
         .build()?;
         exit::remember(inner.crew());
+        elsewhere.belong_to(inner.crew().downgrade());
         let clock = clock.map(|clock| clock.clone().unbind());
-        Ok(Self { life, inner, clock, watch: OnceLock::new(), listeners: Mutex::default() })
+        let (watch, listeners) = (OnceLock::new(), Mutex::default());
+        Ok(Self { life, inner, clock, watch, executor, elsewhere, listeners })
     }
 
     /// Has this finalized once `scheduler` is gone, or garbage.
@@ -110,11 +120,17 @@ impl Core {
         Ok(())
     }
 
+    /// Whether the calling code is such that the scheduler cannot end before it returns.
+    pub(super) fn is_inside(&self, py: Python<'_>) -> PyResult<bool> {
+        Ok(self.inner.is_inside() || self.elsewhere.is_inside(py)?)
+    }
+
     /// Closes the scheduler, tells whom it has to tell, and lets go of the Python objects.
     pub(super) fn finalize(&self) {
         if self.life.is_over() {
             return;
         }
+        Python::attach(|py| self.elsewhere.keep_until_the_end(py));
         // An error means a forked child, where nothing of the scheduler may be touched.
         let closed = self.inner.crew().close(false);
         self.life.end();
@@ -136,6 +152,8 @@ impl Core {
         if let Ok(listeners) = self.listeners.try_lock() {
             listeners.iter().try_for_each(|(listener, _)| visit.call(listener))?;
         }
+        self.elsewhere.visit(visit)?;
+        visit.call(&self.executor)?;
         visit.call(&self.clock)
     }
 }

@@ -9,6 +9,7 @@ use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyList, PyTuple};
 
 use super::call::items;
+use super::elsewhere::executor;
 use super::job::Callee;
 use super::numbers::{When, duration, task_id};
 use super::rules::{Label, Policy, Rule, max_runs, priority};
@@ -23,6 +24,8 @@ pub(super) struct Draft {
     /// The recurrence object, if there is a rule.
     pub(super) label: Option<Py<PyAny>>,
     pub(super) policy: Option<Policy>,
+    /// What runs the job, instead of a worker.
+    pub(super) executor: Option<Py<PyAny>>,
     pub(super) options: Options,
 }
 
@@ -59,6 +62,7 @@ impl Draft {
             rule: self.rule.as_ref().map(|rule| rule.copy(py)),
             label: self.label.as_ref().map(|label| label.clone_ref(py)),
             policy: self.policy.as_ref().map(|policy| policy.copy(py)),
+            executor: self.executor.as_ref().map(|executor| executor.clone_ref(py)),
             options: self.options,
         }
     }
@@ -70,8 +74,12 @@ impl Draft {
         now: impl Fn() -> Timestamp,
     ) -> PyResult<crate::Task> {
         let labelled = self.is_labelled();
-        let Self { id, due, callee, rule, label, policy, options } = self;
-        let task = crate::Task::new(due.on_clock(&now), callee.into_job(py)?);
+        let Self { id, due, callee, rule, label, policy, executor, options } = self;
+        let job = match executor {
+            Some(executor) => callee.on(executor),
+            None => callee.into_job(py)?,
+        };
+        let task = crate::Task::new(due.on_clock(&now), job);
         let mut task = series(task, rule, options, &now);
         if let Some(id) = id {
             task = task.id(id);
@@ -130,6 +138,7 @@ impl Draft {
             rule: None,
             label: None,
             policy: None,
+            executor: None,
             options: Options::default(),
         })
     }
@@ -144,12 +153,13 @@ impl Draft {
                 "retry" => self.policy = Policy::new(&value)?,
                 "priority" => self.options.priority = priority(&value)?,
                 "max_runs" => self.options.max_runs = Some(max_runs(&value)?),
+                "executor" => self.executor = executor(&value, Some(self.callee.object()))?,
                 "until" => self.options.until = Some(When::new("until", &value)?),
                 "jitter" => self.options.jitter = duration("jitter", &value)?,
                 _ => {
                     return Err(PyTypeError::new_err(format!(
                         "'{name}' is no option; the options are id, retry, priority, max_runs, \
-                         until and jitter"
+                         until, jitter and executor"
                     )));
                 }
             }

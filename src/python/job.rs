@@ -5,6 +5,7 @@ use pyo3::types::{PyBool, PyTuple};
 
 use super::call::{attribute, call, call_method};
 use super::context::Captured;
+use super::elsewhere;
 use super::errors::Raised;
 use super::lookup::{Lookup, Names};
 use super::numbers::{as_seconds, wrong_type};
@@ -62,6 +63,16 @@ impl Callee {
         })
     }
 
+    /// The job, for another executor.
+    pub(super) fn on(self, executor: Py<PyAny>) -> Box<dyn Job> {
+        Box::new(ExecutorJob { callee: self, executor })
+    }
+
+    /// What is run.
+    pub(super) fn object(&self) -> &Py<PyAny> {
+        &self.object
+    }
+
     pub(super) fn objects(&self) -> impl Iterator<Item = &Py<PyAny>> {
         std::iter::once(&self.object).chain(self.args.as_ref().map(Py::as_any))
     }
@@ -75,10 +86,10 @@ pub(super) struct CallJob {
 }
 
 impl Job for CallJob {
-    fn run(&mut self, _: &Run) -> Outcome {
+    fn run(&mut self, run: &Run) -> Outcome {
         Python::attach(|py| {
             let args = self.args.as_ref().map(|args| args.bind(py));
-            outcome(py, self.context.run(py, || call(&self.object, py, args)))
+            answer(py, run, &self.context, || call(&self.object, py, args))
         })
     }
 }
@@ -93,20 +104,74 @@ impl Job for RunJob {
     fn run(&mut self, run: &Run) -> Outcome {
         Python::attach(|py| {
             let ([name], now) = (RUN.get(py), (as_seconds(run.now()),));
-            outcome(py, self.context.run(py, || call_method(&self.object, py, name, now)))
+            answer(py, run, &self.context, || call_method(&self.object, py, name, now))
         })
+    }
+}
+
+/// A job that another executor runs.
+pub(super) struct ExecutorJob {
+    callee: Callee,
+    executor: Py<PyAny>,
+}
+
+impl Job for ExecutorJob {
+    fn run(&mut self, run: &Run) -> Outcome {
+        Python::attach(|py| {
+            let Callee { object, args, call } = self.callee.copy(py);
+            let submission = match call {
+                Call::Itself => Ok((object, args.unwrap_or_else(|| PyTuple::empty(py).unbind()))),
+                Call::Run => bound_run(object.bind(py), run),
+            };
+            match submission {
+                Ok((function, args)) => {
+                    elsewhere::submission(run, self.executor.clone_ref(py), function, args)
+                }
+                Err(error) => Outcome::Failed(Raised::job_error(py, error)),
+            }
+        })
+    }
+}
+
+/// The method `run`, and what it is called with.
+fn bound_run(object: &Bound<'_, PyAny>, run: &Run) -> PyResult<(Py<PyAny>, Py<PyTuple>)> {
+    let [name] = RUN.get(object.py());
+    let args = (as_seconds(run.now()),).into_pyobject(object.py())?;
+    Ok((object.getattr(name)?.unbind(), args.unbind()))
+}
+
+impl ExecutorJob {
+    pub(super) fn objects(&self) -> impl Iterator<Item = &Py<PyAny>> {
+        self.callee.objects().chain([&self.executor])
     }
 }
 
 /// A result of Python's. `None` is the core's `()`.
 pub(super) struct Returned(pub(super) Py<PyAny>);
 
-fn outcome(py: Python<'_>, returned: PyResult<Bound<'_, PyAny>>) -> Outcome {
+/// Runs a job in its context. A coroutine that it returns is run before it is over.
+fn answer<'py>(
+    py: Python<'py>,
+    run: &Run,
+    context: &Captured,
+    code: impl FnOnce() -> PyResult<Bound<'py, PyAny>>,
+) -> Outcome {
+    let answer = context.run(py, || {
+        let returned = code()?;
+        if !returned.is_none() && elsewhere::is_coroutine(&returned) {
+            return elsewhere::coroutine(&returned, run);
+        }
+        Ok(outcome(returned))
+    });
+    answer.unwrap_or_else(|error| Outcome::Failed(Raised::job_error(py, error)))
+}
+
+/// What a value that a job returned means.
+pub(super) fn outcome(returned: Bound<'_, PyAny>) -> Outcome {
     match returned {
-        Ok(value) if value.is_none() => ().into(),
-        Ok(value) if value.is(&*PyBool::new(py, false)) => false.into(),
-        Ok(value) => Outcome::Done(Value::new(Returned(value.unbind()))),
-        Err(error) => Outcome::Failed(Raised::job_error(py, error)),
+        value if value.is_none() => ().into(),
+        value if value.is(&*PyBool::new(value.py(), false)) => false.into(),
+        value => Outcome::Done(Value::new(Returned(value.unbind()))),
     }
 }
 

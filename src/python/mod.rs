@@ -9,9 +9,11 @@ mod clock;
 mod context;
 mod core;
 mod draft;
+mod elsewhere;
 mod errors;
 mod exit;
 mod filter;
+mod future;
 mod job;
 mod life;
 mod listener;
@@ -37,7 +39,9 @@ const LOOKUPS: &[&[&dyn lookup::Lookup]] = &[
     blocking::LOOKUPS,
     call::LOOKUPS,
     clock::LOOKUPS,
+    elsewhere::LOOKUPS,
     errors::LOOKUPS,
+    future::LOOKUPS,
     job::LOOKUPS,
     numbers::LOOKUPS,
     pickling::LOOKUPS,
@@ -61,6 +65,8 @@ fn refuse_subinterpreters() -> PyResult<()> {
 mod _native {
     #[pymodule_export]
     use super::clock::ManualClock;
+    #[pymodule_export]
+    use super::elsewhere::Completion;
     #[pymodule_export]
     use super::exit::_shutdown_all;
     #[pymodule_export]

@@ -2,6 +2,7 @@
 
 use pyo3::prelude::*;
 
+use super::elsewhere;
 use super::errors::cancelled;
 use super::numbers::{as_seconds, duration};
 use super::records;
@@ -28,7 +29,9 @@ pub(super) struct Run {
     inner: crate::Run,
 }
 
-/// Give the run that the calling thread is in the middle of; `None` outside of any job.
+/// Give the run that the calling code is part of; `None` outside of any job.
+///
+/// In a coroutine it goes by the context, so what the coroutine starts is part of its run too.
 ///
 /// Example:
 ///     >>> from duetime import Scheduler, current_run
@@ -38,8 +41,15 @@ pub(super) struct Run {
 ///     >>> current_run() is None
 ///     True
 #[pyfunction]
-pub(super) fn current_run() -> Option<Run> {
-    crate::current_run().map(|inner| Run { inner })
+pub(super) fn current_run(py: Python<'_>) -> Option<Run> {
+    let elsewhere = || elsewhere::current(py).map(|run| run.get().core_run().clone());
+    crate::current_run().or_else(elsewhere).map(Run::new)
+}
+
+impl Run {
+    pub(super) fn new(inner: crate::Run) -> Self {
+        Self { inner }
+    }
 }
 
 #[pymethods]

@@ -15,8 +15,8 @@ use super::exit::wait_ended;
 use super::numbers::{Maybe, When, as_seconds, duration, task_id, timeout, wrong_type};
 use super::rules::{first_due, rule_or_period};
 use super::task::Task;
-use super::{blocking, records};
-use crate::Waker;
+use super::{blocking, elsewhere, records};
+use crate::{Error, Waker};
 
 /// The native part of `duetime.Scheduler`, which is the one to use.
 #[pyclass(frozen, subclass, weakref, module = "duetime._native")]
@@ -30,7 +30,7 @@ impl Scheduler {
     #[new]
     #[pyo3(
         signature = (*args, **kwargs),
-        text_signature = "(workers=4, *, clock=None, history=10000, name='duetime')"
+        text_signature = "(workers=4, *, clock=None, history=10000, name='duetime', loop=None, executor=None)"
     )]
     fn new(args: &Bound<'_, PyTuple>, kwargs: Option<&Bound<'_, PyDict>>) -> Self {
         let _ = (args, kwargs); // they are for __init__
@@ -39,7 +39,8 @@ impl Scheduler {
 
     #[pyo3(
         signature = (
-            workers=Maybe::LeftOut, *, clock=None, history=Maybe::LeftOut, name=Maybe::LeftOut
+            workers=Maybe::LeftOut, *, clock=None, history=Maybe::LeftOut, name=Maybe::LeftOut,
+            r#loop=None, executor=None
         )
     )]
     fn __init__(
@@ -48,8 +49,11 @@ impl Scheduler {
         clock: Option<&Bound<'_, PyAny>>,
         history: Maybe<'_>,
         name: Maybe<'_>,
+        r#loop: Option<&Bound<'_, PyAny>>,
+        executor: Option<&Bound<'_, PyAny>>,
     ) -> PyResult<()> {
-        let core = Arc::new(Core::new(Settings { workers, clock, history, name })?);
+        let settings = Settings { workers, clock, history, name, event_loop: r#loop, executor };
+        let core = Arc::new(Core::new(slf.py(), settings)?);
         let set = slf.get().core.set(Arc::clone(&core));
         set.map_err(|_| PyRuntimeError::new_err("__init__ was called before"))?;
         core.watch(slf.as_any())
@@ -71,6 +75,12 @@ impl Scheduler {
     #[getter]
     fn clock(&self, py: Python<'_>) -> PyResult<Option<Py<PyAny>>> {
         Ok(self.core()?.clock.as_ref().map(|clock| clock.clone_ref(py)))
+    }
+
+    /// What the scheduler was made with to run jobs; `None` for its workers.
+    #[getter]
+    fn executor(&self, py: Python<'_>) -> PyResult<Option<Py<PyAny>>> {
+        Ok(self.core()?.executor.as_ref().map(|executor| executor.clone_ref(py)))
     }
 
     /// Whether the scheduler is shut down, or shutting down.
@@ -337,7 +347,10 @@ impl Scheduler {
     #[pyo3(signature = (timeout=None))]
     fn wait_idle(&self, py: Python<'_>, timeout: Option<&Bound<'_, PyAny>>) -> PyResult<bool> {
         let timeout = self::timeout(timeout)?;
-        let inner = self.inner()?;
+        let (core, inner) = (self.core()?, self.checked()?);
+        if core.elsewhere.is_inside(py)? {
+            return Err(Error::InsideJob("wait_idle").into());
+        }
         let register = |waker: Waker| Ok(inner.when_idle(waker)?);
         blocking::wait(py, timeout, register, |key| inner.forget_waker(key))
     }
@@ -387,12 +400,16 @@ impl Scheduler {
         timeout: Option<&Bound<'_, PyAny>>,
     ) -> PyResult<bool> {
         let timeout = self::timeout(timeout)?;
-        let inner = self.inner()?;
+        let (core, inner) = (self.core()?, self.inner()?);
         inner.crew().close(drain)?;
-        if !wait || inner.is_inside() {
+        if !wait || core.is_inside(py)? {
             return Ok(inner.has_ended());
         }
-        wait_ended(py, inner.crew(), timeout)
+        let ended = wait_ended(py, inner.crew(), timeout)?;
+        if ended {
+            core.elsewhere.join(py, timeout)?;
+        }
+        Ok(ended)
     }
 
     fn __enter__(slf: Bound<'_, Self>) -> PyResult<Bound<'_, Self>> {
@@ -477,6 +494,7 @@ impl Scheduler {
         if let Some(options) = options {
             draft.set(options)?;
         }
+        self.place(py, &mut draft)?;
         let (inner, labelled) = (self.inner()?, draft.is_labelled());
         let task = draft.into_core(py, || inner.now())?;
         Task::on(py, inner.schedule(task)?, labelled)
@@ -491,31 +509,51 @@ impl Scheduler {
                 return Err(error);
             }
         }
-        let entered = enter_claimed(inner, py, tasks, replace);
+        let entered = self.enter_claimed(inner, py, tasks, replace);
         if entered.is_err() {
             tasks.iter().for_each(|task| task.get().unclaim());
         }
         entered
     }
-}
 
-fn enter_claimed(
-    inner: &crate::Scheduler,
-    py: Python<'_>,
-    tasks: &[Bound<'_, Task>],
-    replace: bool,
-) -> PyResult<()> {
-    let now = inner.now();
-    let core = tasks
-        .iter()
-        .filter_map(|task| task.get().copy_draft(py))
-        .map(|draft| draft.into_core(py, || now))
-        .collect::<PyResult<Vec<crate::Task>>>()?;
-    inner.schedule_with(core, replace, |handles| {
-        for (task, handle) in tasks.iter().zip(handles) {
-            task.get().set_handle(handle.clone());
-            Task::introduce(task);
+    /// Decides what runs the job: a worker, or an executor, the scheduler's if it names none. The
+    /// scheduler itself as the executor means its workers.
+    fn place(&self, py: Python<'_>, draft: &mut Draft) -> PyResult<()> {
+        if let Some(executor) = &draft.executor {
+            let own = executor.bind(py).cast::<Self>();
+            if own.is_ok_and(|own| std::ptr::eq(own.get(), self)) {
+                draft.executor = None;
+            }
+        } else if let Some(executor) = &self.core()?.executor
+            && !elsewhere::is_async(py, draft.callee.object())?
+        {
+            draft.executor = Some(executor.clone_ref(py));
         }
-    })?;
-    Ok(())
+        Ok(())
+    }
+
+    fn enter_claimed(
+        &self,
+        inner: &crate::Scheduler,
+        py: Python<'_>,
+        tasks: &[Bound<'_, Task>],
+        replace: bool,
+    ) -> PyResult<()> {
+        let now = inner.now();
+        let core = tasks
+            .iter()
+            .filter_map(|task| task.get().copy_draft(py))
+            .map(|mut draft| {
+                self.place(py, &mut draft)?;
+                draft.into_core(py, || now)
+            })
+            .collect::<PyResult<Vec<crate::Task>>>()?;
+        inner.schedule_with(core, replace, |handles| {
+            for (task, handle) in tasks.iter().zip(handles) {
+                task.get().set_handle(handle.clone());
+                Task::introduce(task);
+            }
+        })?;
+        Ok(())
+    }
 }

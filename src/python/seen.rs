@@ -10,7 +10,7 @@ use pyo3::prelude::*;
 
 use super::clock::CallableClock;
 use super::errors::Raised;
-use super::job::{CallJob, Returned, RunJob};
+use super::job::{CallJob, ExecutorJob, Returned, RunJob};
 use super::listener::{Callback, PyListener};
 use super::rules::{Label, Policy, Rule};
 use crate::{JobError, Value};
@@ -26,6 +26,8 @@ pub(super) fn visit(value: &dyn Any, visit: PyVisit<'_>) -> Result<(), PyTravers
     if let Some(job) = value.downcast_ref::<CallJob>() {
         all(&mut job.objects())
     } else if let Some(job) = value.downcast_ref::<RunJob>() {
+        all(&mut job.objects())
+    } else if let Some(job) = value.downcast_ref::<ExecutorJob>() {
         all(&mut job.objects())
     } else if let Some(rule) = value.downcast_ref::<Rule>() {
         all(&mut rule.object().into_iter())

@@ -8,10 +8,11 @@ use std::time::Duration;
 use pyo3::exceptions::{PyRuntimeError, PyValueError};
 use pyo3::gc::{PyTraverseError, PyVisit};
 use pyo3::prelude::*;
-use pyo3::types::PyWeakrefReference;
+use pyo3::types::{PyCFunction, PyWeakrefReference};
 
 use super::blocking;
 use super::draft::{Draft, Options, arguments};
+use super::elsewhere;
 use super::errors::{exception, task_error, timed_out};
 use super::job::{Callee, Returned};
 use super::listener::Callback;
@@ -41,6 +42,8 @@ use crate::{TaskError, TaskHandle, TaskId, TaskState, Value, Waker, stop_at_end}
 ///     until: The instant after which a series has no slot.
 ///     jitter: Each run is due at its slot plus a random part of up to this, which moves no later
 ///         slot. With a `FixedRate` it must be shorter than the period.
+///     executor: What runs the job instead of a worker: a `concurrent.futures.Executor`, or a
+///         callable that makes one; the scheduler's by default.
 ///
 /// Raises:
 ///     ValueError: A number is out of its bounds, or a datetime is naive.
@@ -60,6 +63,8 @@ pub(super) struct Task {
     /// without one the exchange alone decides.
     claimed: AtomicBool,
     handle: Handle,
+    /// What `future` gives, made when it is first asked for.
+    future: OnceLock<Py<PyAny>>,
 }
 
 /// What a scheduled task is held by.
@@ -98,8 +103,8 @@ impl Drop for Task {
 
 impl Task {
     pub(super) fn scheduled(handle: TaskHandle) -> Self {
-        let claimed = AtomicBool::new(true);
-        Self { draft: Mutex::new(None), claimed, handle: Handle::Given(handle) }
+        let (draft, claimed) = (Mutex::new(None), AtomicBool::new(true));
+        Self { draft, claimed, handle: Handle::Given(handle), future: OnceLock::new() }
     }
 
     /// A new Python task on a task of the core.
@@ -211,7 +216,7 @@ impl Task {
         if handle.outcome().is_some() {
             return Ok(true);
         }
-        if handle.waits_for_caller() {
+        if handle.waits_for_caller() || elsewhere::is_run_of(py, handle) {
             return Err(task_error(py, &TaskError::InsideJob));
         }
         let register = |waker: Waker| Ok(handle.watch(move |_: &TaskHandle| waker()).ok());
@@ -236,9 +241,9 @@ impl Task {
     #[pyo3(
         signature = (
             id=None, *, due, job, args=None, recurrence=None, retry=None, priority=None,
-            max_runs=None, until=None, jitter=Maybe::LeftOut
+            max_runs=None, until=None, jitter=Maybe::LeftOut, executor=None
         ),
-        text_signature = "(id=None, *, due, job, args=(), recurrence=None, retry=None, priority=0, max_runs=None, until=None, jitter=0.0)"
+        text_signature = "(id=None, *, due, job, args=(), recurrence=None, retry=None, priority=0, max_runs=None, until=None, jitter=0.0, executor=None)"
     )]
     #[expect(clippy::too_many_arguments, reason = "the keyword parameters of a Python class")]
     fn new(
@@ -253,13 +258,17 @@ impl Task {
         max_runs: Option<&Bound<'_, PyAny>>,
         until: Option<&Bound<'_, PyAny>>,
         jitter: Maybe<'_>,
+        executor: Option<&Bound<'_, PyAny>>,
     ) -> PyResult<Self> {
+        let callee = Callee::new(job, &arguments(py, args)?)?;
         let rule = recurrence.map_or(Ok(None), Rule::new)?;
         let label = rule.as_ref().and(recurrence).map(|object| object.clone().unbind());
         let draft = Draft {
             id: id.map(task_id).transpose()?,
             due: When::new("due", due)?,
-            callee: Callee::new(job, &arguments(py, args)?)?,
+            executor: executor
+                .map_or(Ok(None), |on| elsewhere::executor(on, Some(callee.object())))?,
+            callee,
             rule,
             label,
             policy: retry.map_or(Ok(None), Policy::new)?,
@@ -276,6 +285,7 @@ impl Task {
             draft: Mutex::new(Some(Box::new(draft))),
             claimed,
             handle: Handle::Later(OnceLock::new()),
+            future: OnceLock::new(),
         })
     }
 
@@ -502,6 +512,52 @@ impl Task {
         Ok(())
     }
 
+    /// The whole life of the task as a `concurrent.futures.Future`, the same each time.
+    ///
+    /// For `concurrent.futures.wait` and `as_completed`, `asyncio.wrap_future`, and all else that
+    /// takes one. Cancelling it cancels a waiting task; once the job is being run it is refused,
+    /// as on any executor. A cancelled task's future is cancelled.
+    ///
+    /// Example:
+    ///     >>> from concurrent.futures import as_completed
+    ///     >>> from duetime import Scheduler
+    ///     >>> with Scheduler() as scheduler:
+    ///     ...     tasks = [scheduler.after(0, pow, 2, n) for n in (1, 2)]
+    ///     ...     sorted(future.result() for future in as_completed(t.future for t in tasks))
+    ///     [2, 4]
+    #[getter]
+    fn future<'py>(slf: &Bound<'py, Self>) -> PyResult<Bound<'py, PyAny>> {
+        slf.get().handle()?;
+        super::future::of(slf, &slf.get().future)
+    }
+
+    /// Wait for the end in a coroutine, on any event loop, and give the result as `result` does.
+    ///
+    /// Several may await one task; cancelling one of them ends its wait and not the task. A
+    /// cancelled task raises `asyncio.CancelledError`.
+    fn __await__<'py>(slf: &Bound<'py, Self>) -> PyResult<Bound<'py, PyAny>> {
+        slf.get().handle()?;
+        super::future::wait(slf)
+    }
+
+    /// Have a function called with this task when it ends, unless it is taken back before.
+    ///
+    /// Returns:
+    ///     What takes the function back; `None` if the task has ended, and the function is not
+    ///     called.
+    fn _watch<'py>(
+        slf: &Bound<'py, Self>,
+        r#fn: Py<PyAny>,
+    ) -> PyResult<Option<Bound<'py, PyCFunction>>> {
+        let handle = slf.get().handle()?;
+        if handle.waits_for_caller() || elsewhere::is_run_of(slf.py(), handle) {
+            return Err(task_error(slf.py(), &TaskError::InsideJob));
+        }
+        let callback = Callback { function: r#fn, task: slf.clone().unbind() };
+        let Ok(key) = handle.watch(callback) else { return Ok(None) };
+        super::future::unwatch(slf.py(), handle.clone(), key).map(Some)
+    }
+
     /// Give the task's record: plain values.
     fn info<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
         records::task_info(py, &self.handle()?.info())
@@ -513,13 +569,14 @@ impl Task {
 
     /// What nobody else visits: the description, or the outcome if no other handle shares it.
     fn __traverse__(&self, visit: PyVisit<'_>) -> Result<(), PyTraverseError> {
+        visit.call(self.future.get())?;
         if let Ok(draft) = self.draft.try_lock()
             && let Some(draft) = &*draft
         {
             draft.callee.objects().try_for_each(|object| visit.call(object))?;
             let rule = draft.rule.as_ref().and_then(Rule::object);
             let policy = draft.policy.iter().flat_map(Policy::objects);
-            let others = rule.into_iter().chain(policy).chain(&draft.label);
+            let others = rule.into_iter().chain(policy).chain(&draft.label).chain(&draft.executor);
             return others.into_iter().try_for_each(|object| visit.call(object));
         }
         let mut result = Ok(());

@@ -1,6 +1,7 @@
 //! A worker thread that lives in Python. Invariant: it attaches once, for its whole life, with one
 //! thread state, and is detached whenever it sleeps.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use pyo3::prelude::*;
@@ -8,6 +9,7 @@ use pyo3::types::PyTuple;
 
 use super::call::call;
 use super::context;
+use super::elsewhere::Elsewhere;
 use super::lookup::{Attribute, Lookup};
 use crate::{Pause, Surroundings};
 
@@ -16,7 +18,9 @@ static LEAVE: Attribute = Attribute::new("duetime._threads", "leave");
 pub(super) static LOOKUPS: &[&dyn Lookup] = &[&ENTER, &LEAVE];
 
 /// Python around every worker.
-pub(super) struct PythonThread;
+pub(super) struct PythonThread {
+    pub(super) elsewhere: Arc<Elsewhere>,
+}
 
 /// How long a worker may run one Python job after the other. Long enough that handing the GIL over
 /// costs little beside it, short enough that nobody waits long.
@@ -28,7 +32,7 @@ impl Surroundings for PythonThread {
         let _: Option<()> = Python::try_attach(|py| {
             let name = PyTuple::new(py, [name]);
             report(py, name.and_then(|name| call(ENTER.get(py).as_unbound(), py, Some(&name))));
-            life(&Detach);
+            self.elsewhere.during(|| life(&Detach));
             context::clear();
             report(py, call(LEAVE.get(py).as_unbound(), py, None));
         });

@@ -6,7 +6,9 @@ the type check. Nothing here is run.
 
 import concurrent.futures
 import pickle
+from asyncio import AbstractEventLoop, new_event_loop
 from collections.abc import Callable
+from concurrent.futures import Executor, Future, ThreadPoolExecutor
 from datetime import datetime, timedelta, timezone
 from typing import Any
 
@@ -306,6 +308,25 @@ def ends(scheduler: Scheduler) -> None:
     assert_type(scheduler.shutdown(), bool)
     assert_type(scheduler.shutdown(False, drain=True, timeout=5), bool)
     assert_type(scheduler.shutdown(wait=True, cancel_futures=True), bool)
+
+
+async def elsewhere(scheduler: Scheduler, pool: Executor, loop: AbstractEventLoop) -> None:
+    async def fetch(name: str) -> int:
+        return len(name)
+
+    task = scheduler.after(0, fetch, "name")
+    assert_type(task, Task)
+    assert_type(await task, Any)
+    assert_type(task.future, Future[Any])
+    scheduler.every(60, add, 1, 2, executor=pool)
+    scheduler.every(60, add, 1, 2, executor=ThreadPoolExecutor)
+    scheduler.at(60, add, 1, 2, executor=lambda: ThreadPoolExecutor(2))
+    Task(due=0, job=add, args=(1, 2), executor=pool)
+    async with Scheduler(loop=loop, executor=pool) as own:
+        assert_type(own, Scheduler)
+    Scheduler(loop=new_event_loop, executor=ThreadPoolExecutor)
+    Scheduler(executor=3)  # type: ignore[arg-type]
+    Scheduler(loop=3)  # type: ignore[arg-type]
 
 
 def errors(scheduler: Scheduler) -> None:
