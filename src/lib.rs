@@ -28,6 +28,8 @@ mod chance;
 mod clock;
 mod closing;
 mod crew;
+mod dependency;
+mod dependents;
 mod error;
 mod event;
 mod handle;
@@ -38,6 +40,7 @@ mod info;
 mod inside;
 mod job;
 mod leash;
+mod links;
 mod manual_clock;
 mod nap;
 mod patience;
@@ -72,6 +75,7 @@ pub use builder::{Builder, MAX_WORKERS};
 pub use clock::{Clock, Driven, MAX_DURATION, MonotonicClock, Pace, Rest, Timestamp, Waker};
 pub use closing::Shutdown;
 pub use crew::{Crew, WakerKey, WeakCrew};
+pub use dependency::Dependency;
 pub use error::Error;
 pub use event::{Event, EventKind, Listener, ListenerId};
 pub use handle::{TaskError, TaskHandle, WatchKey, Watcher};
@@ -79,7 +83,9 @@ pub use id::TaskId;
 pub use info::TaskInfo;
 #[doc(hidden)]
 pub use job::stop_at_end;
-pub use job::{IntoJob, Job, JobError, NotForward, Outcome, Panicked, ReturnedFalse, Value};
+pub use job::{
+    DependencyFailed, IntoJob, Job, JobError, NotForward, Outcome, Panicked, ReturnedFalse, Value,
+};
 #[doc(hidden)]
 pub use job::{TakesNothing, TakesRun};
 pub use manual_clock::{Busy, ManualClock, QuietKey};

@@ -14,7 +14,8 @@ waiting: clock closing crew error scheduler sync
 scheduler: admission builder clock crew error event handle id info job record recurrence
     registry shared state stats task
 builder: clock crew error event queue reading registry scheduler shared surroundings sync threads
-admission: chance error id record registry shared task
+admission: chance error id links record registry shared task
+links: dependency error id job record registry run shared task
 crew: closing error shared threads
 closing: room shared state
 threads: announcer error inside shared surroundings sync worker
@@ -24,13 +25,15 @@ shared: clock error event handle inside job nap queue reading record room run st
 queue: clock heap job nap patience record registry room slack state sync
 event: clock id inside job sync
 handle: clock error id info inside job record run state sync
-task: clock error id job plan record recurrence retry series
+task: clock dependency error id job plan record recurrence retry series
+dependency: handle id
 reading: clock job sync
 manual_clock: clock error sync
 room: clock error heap idle info nap record registry state wakers
 slack: clock
-registry: error id info record roll stats
+registry: dependents error id info record roll stats
 roll: record
+dependents: job record state
 heap: clock
 idle: clock
 nap: clock sync
@@ -45,7 +48,7 @@ info: clock id job state
 stats: info state
 recurrence: clock error job
 retry: chance clock error job
-job: clock run
+job: clock id run
 state: sync
 leash: sync
 sync: clock

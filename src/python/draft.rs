@@ -9,9 +9,11 @@ use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyList, PyTuple};
 
 use super::call::items;
+use super::dependencies::Needed;
 use super::job::Callee;
 use super::numbers::{When, duration, task_id};
 use super::rules::{Label, Policy, Rule, max_runs, priority};
+use super::task::Task;
 use crate::{JobError, Recurrence, TaskId, Timestamp};
 
 /// A description whose values have been checked.
@@ -24,6 +26,7 @@ pub(super) struct Draft {
     pub(super) label: Option<Py<PyAny>>,
     pub(super) policy: Option<Policy>,
     pub(super) options: Options,
+    pub(super) depends_on: Vec<Needed>,
 }
 
 /// The options that `after`, `at` and `every` share with `Task`.
@@ -60,17 +63,20 @@ impl Draft {
             label: self.label.as_ref().map(|label| label.clone_ref(py)),
             policy: self.policy.as_ref().map(|policy| policy.copy(py)),
             options: self.options,
+            depends_on: self.depends_on.iter().map(|needed| needed.copy(py)).collect(),
         }
     }
 
-    /// The core's task. `now` reads the scheduler's clock.
+    /// The core's task. `now` reads the scheduler's clock; `place` tells where in the call a task
+    /// stands.
     pub(super) fn into_core(
         self,
         py: Python<'_>,
         now: impl Fn() -> Timestamp,
+        place: impl Fn(&Py<Task>) -> Option<usize>,
     ) -> PyResult<crate::Task> {
         let labelled = self.is_labelled();
-        let Self { id, due, callee, rule, label, policy, options } = self;
+        let Self { id, due, callee, rule, label, policy, options, depends_on } = self;
         let task = crate::Task::new(due.on_clock(&now), callee.into_job(py)?);
         let mut task = series(task, rule, options, &now);
         if let Some(id) = id {
@@ -82,7 +88,9 @@ impl Draft {
         if let Some(policy) = policy {
             task = task.retry(policy);
         }
-        Ok(task.priority(options.priority))
+        let depends_on = depends_on.into_iter().map(|needed| needed.into_core(py, &place));
+        let depends_on = depends_on.collect::<PyResult<Vec<_>>>()?;
+        Ok(task.depends_on(depends_on).priority(options.priority))
     }
 
     /// Its due times to come; `None` if only a scheduler can tell, which it has not got yet.
@@ -131,6 +139,7 @@ impl Draft {
             label: None,
             policy: None,
             options: Options::default(),
+            depends_on: Vec::new(),
         })
     }
 
@@ -139,17 +148,18 @@ impl Draft {
         for (name, value) in options {
             let name: String = name.extract()?;
             match &*name {
-                "id" | "max_runs" | "until" if value.is_none() => {}
+                "id" | "max_runs" | "until" | "depends_on" if value.is_none() => {}
                 "id" => self.id = Some(task_id(&value)?),
                 "retry" => self.policy = Policy::new(&value)?,
                 "priority" => self.options.priority = priority(&value)?,
                 "max_runs" => self.options.max_runs = Some(max_runs(&value)?),
                 "until" => self.options.until = Some(When::new("until", &value)?),
                 "jitter" => self.options.jitter = duration("jitter", &value)?,
+                "depends_on" => self.depends_on = Needed::all(&value)?,
                 _ => {
                     return Err(PyTypeError::new_err(format!(
                         "'{name}' is no option; the options are id, retry, priority, max_runs, \
-                         until and jitter"
+                         until, jitter and depends_on"
                     )));
                 }
             }
