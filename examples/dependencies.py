@@ -33,13 +33,13 @@ def main() -> None:
         north, south = pipeline("north"), pipeline("south")
         scheduler.schedule_all([*north, *south])
         # Each task keeps its own due time too.
-        report = scheduler.after(3600, lambda: north[0].result(), depends_on=[north[0]])
+        report = scheduler.after(3600, north[0].result, depends_on=[north[0]])
         everything = scheduler.after(0, print, "never printed", depends_on=[report, *south])
         clock.advance(3600)
 
         print(f"report at {report.info().started:g} s: {report.result()}")
-        assert isinstance(everything.error, DependencyFailed)
-        print(f"everything: {everything.state.name}, {everything.error}")
+        if isinstance(everything.error, DependencyFailed):
+            print(f"everything: {everything.state.name}, {everything.error}")
 
 
 if __name__ == "__main__":

@@ -27,6 +27,7 @@ pub(crate) struct Dependents {
 
 impl Dependents {
     pub(crate) fn is_empty(&self) -> bool {
+        debug_assert_eq!(self.waiting == 0, self.children.is_empty() && self.parents.is_empty());
         self.waiting == 0
     }
 

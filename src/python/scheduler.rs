@@ -165,6 +165,7 @@ impl Scheduler {
     ///     ValueError: A number is out of its bounds.
     ///     TypeError: An argument is of the wrong type.
     ///     DuplicateTaskError: The `id` is taken.
+    ///     UnknownTaskError: It depends on a task that the scheduler does not know.
     ///     SchedulerClosedError: The scheduler is shut down.
     ///     ForkedError: The scheduler is the parent process's.
     ///
@@ -202,6 +203,7 @@ impl Scheduler {
     ///     ValueError: A number is out of its bounds, or the datetime is naive.
     ///     TypeError: An argument is of the wrong type.
     ///     DuplicateTaskError: The `id` is taken.
+    ///     UnknownTaskError: It depends on a task that the scheduler does not know.
     ///     SchedulerClosedError: The scheduler is shut down.
     ///     ForkedError: The scheduler is the parent process's.
     ///

@@ -94,12 +94,10 @@ def test_every_way_to_name_them(manual: World) -> None:
 
 @pytest.mark.parametrize("wrong", ["abc", b"abc", 1, 1.5, [1.5], [True], [None], [["a"]], [b"a"]])
 def test_what_is_no_task_and_no_id_is_refused_at_once(manual: World, wrong: Any) -> None:
-    for call in (
-        lambda: Task(due=0, job=int, depends_on=wrong),
-        lambda: manual.scheduler.after(0, int, depends_on=wrong),
-    ):
-        with pytest.raises(TypeError, match="^depends_on must be"):
-            call()
+    with pytest.raises(TypeError, match=r"^depends_on must be"):
+        Task(due=0, job=int, depends_on=wrong)
+    with pytest.raises(TypeError, match=r"^depends_on must be"):
+        manual.scheduler.after(0, int, depends_on=wrong)
     with pytest.raises(ValueError, match="64 bits"):
         Task(due=0, job=int, depends_on=[2**70])
 
@@ -192,12 +190,10 @@ def test_circles_are_refused_with_their_path(manual: World) -> None:
     with pytest.raises(DependencyCycleError, match=r"circle: 'a' → 'c' → tasks\[2\] → 'a'$"):
         scheduler.schedule_all([x, a, b, c])
     assert scheduler.tasks() == []
-    for schedule in (
-        lambda: scheduler.schedule(Task("a", due=0, job=int, depends_on=["a"])),
-        lambda: scheduler.after(0, int, id="a", depends_on=["a"]),
-    ):
-        with pytest.raises(DependencyCycleError, match="'a' → 'a'$"):
-            schedule()
+    with pytest.raises(DependencyCycleError, match=r"'a' → 'a'$"):
+        scheduler.schedule(Task("a", due=0, job=int, depends_on=["a"]))
+    with pytest.raises(DependencyCycleError, match=r"'a' → 'a'$"):
+        scheduler.after(0, int, id="a", depends_on=["a"])
     # What was refused can be scheduled otherwise.
     scheduler.schedule_all([x, Task("c", due=0, job=int)])
     scheduler.schedule_all([a, b])
@@ -208,7 +204,7 @@ def test_circles_are_refused_with_their_path(manual: World) -> None:
 def test_a_series_without_an_end_is_refused(manual: World) -> None:
     scheduler = manual.scheduler
     scheduler.every(10, int, id="tick")
-    with pytest.raises(ValueError, match="ends, not a series without max_runs or until, not 'tick'"):
+    with pytest.raises(ValueError, match=r"a task that ends, .* not 'tick'"):
         scheduler.after(0, int, depends_on=["tick"])
 
     start = manual.now()
@@ -338,14 +334,14 @@ def test_a_long_chain_and_a_long_circle(manual: World) -> None:
     count = 10_000
 
     def chain(first: list[int]) -> list[Task]:
-        jobs = [refuse, *[int] * (count - 1)]
+        jobs: list[Callable[[], object]] = [refuse, *[int] * (count - 1)]
         parents = [first, *([n] for n in range(count - 1))]
         return [
             Task(n, due=1, job=job, depends_on=needs)
             for n, (job, needs) in enumerate(zip(jobs, parents, strict=True))
         ]
 
-    with pytest.raises(DependencyCycleError, match="^tasks depend .* 0 → 9999 → .* → 1 → 0$"):
+    with pytest.raises(DependencyCycleError, match=r"^tasks depend .* 0 → 9999 → .* → 1 → 0$"):
         manual.scheduler.schedule_all(chain([count - 1]))
     tasks = manual.scheduler.schedule_all(chain([]))
     manual.advance(1)
