@@ -11,8 +11,8 @@ use crate::id::TaskId;
 /// let scheduler = Scheduler::new();
 /// let now = scheduler.now();
 /// let tasks = scheduler.schedule_all(vec![
-///     Task::new(now, || "first"),
-///     Task::new(now, || "second").depends_on([Dependency::Nth(0)]),
+///     Task::new(now, || println!("first")),
+///     Task::new(now, || println!("second")).depends_on([Dependency::Nth(0)]),
 /// ])?;
 /// assert!(tasks[1].result(None).is_ok());
 /// # Ok::<_, duetime::Error>(())

@@ -138,10 +138,12 @@ impl Dependents {
 
     /// Takes all edges away that `child` has as a child.
     fn forget(&mut self, child: u64) {
-        self.waiting -= usize::from(self.waits(child));
+        let mut waited = false;
         while let Some(&edge) = self.parents.range((child, 0)..=(child, u64::MAX)).next() {
             self.parents.remove(&edge);
             self.children.remove(&(edge.1, child));
+            waited = true;
         }
+        self.waiting -= usize::from(waited);
     }
 }

@@ -144,10 +144,10 @@ impl Task {
     /// let scheduler = Scheduler::new();
     /// let now = scheduler.now();
     /// let tasks = scheduler.schedule_all(vec![
-    ///     Task::new(now, || "load").depends_on(["extract"]),
-    ///     Task::new(now, || "extract").id("extract"),
+    ///     Task::new(now, || println!("load")).depends_on(["extract"]),
+    ///     Task::new(now, || println!("extract")).id("extract"),
     /// ])?;
-    /// let report = scheduler.schedule(Task::new(now, || "report").depends_on(&tasks))?;
+    /// let report = scheduler.schedule(Task::new(now, || println!("report")).depends_on(&tasks))?;
     /// assert!(report.result(None).is_ok());
     /// # Ok::<_, duetime::Error>(())
     /// ```
