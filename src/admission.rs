@@ -8,6 +8,7 @@ use std::collections::HashSet;
 use crate::chance::unit_random;
 use crate::error::Error;
 use crate::id::TaskId;
+use crate::links::Links;
 use crate::record::{Record, TaskRef, UniqueRef, Work};
 use crate::registry::{Holder, Registry};
 use crate::shared::Shared;
@@ -20,6 +21,8 @@ pub(crate) struct Admitted {
     pub(crate) replaced: Vec<TaskRef>,
     /// Whether listeners are to be told of those.
     pub(crate) told: bool,
+    /// Whether any of them depends on others.
+    pub(crate) linked: bool,
 }
 
 /// A task that has no number yet.
@@ -31,7 +34,7 @@ struct Candidate {
 impl Candidate {
     /// Made before the lock is taken: to find memory takes longer than all that is done under it.
     fn new(task: Task) -> Self {
-        let Task { id, due, job, priority, mut plan, label } = task;
+        let Task { id, due, job, priority, mut plan, label, depends_on: _ } = task;
         let due = plan.as_mut().map_or(due, |plan| plan.begin(due, unit_random));
         let record = Record::new(id.clone(), due, priority, Work { job, plan }, label);
         Self { id, record: UniqueRef::new(record) }
@@ -77,15 +80,17 @@ pub(crate) fn admit_and_bring(shared: &Shared, task: Task) -> Result<TaskRef, Er
 /// Enters tasks; with `replace` in place of those that have their ids.
 pub(crate) fn admit_all(
     shared: &Shared,
-    tasks: Vec<Task>,
+    mut tasks: Vec<Task>,
     replace: bool,
 ) -> Result<Admitted, Error> {
+    let links = Links::of(&mut tasks)?;
     let candidates: Vec<Candidate> = tasks.into_iter().map(Candidate::new).collect();
     let mut room = shared.queue.lock();
     if room.registry.is_closed() {
         return Err(Error::SchedulerClosed);
     }
     let holders = holders(&room.registry, &candidates, replace)?;
+    let ties = links.look_up(shared, &room.registry)?;
     let told = shared.tells_of_cancels();
     let replaced = room.recall_all(holders, told)?;
     let registry = &mut room.registry;
@@ -93,8 +98,9 @@ pub(crate) fn admit_all(
         candidate.id.iter().for_each(|id| registry.vacate(id));
         candidate.enter(registry)
     };
-    let records = candidates.into_iter().map(enter).collect();
-    Ok(Admitted { records, replaced, told })
+    let records: Vec<TaskRef> = candidates.into_iter().map(enter).collect();
+    links.tie(&mut room.registry, &records, &ties);
+    Ok(Admitted { records, replaced, told, linked: links.are_any() })
 }
 
 /// The live holders of the ids that `tasks` want; an error if that is not allowed.

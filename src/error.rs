@@ -30,6 +30,9 @@ pub enum Error {
         /// What it has to be.
         bound: &'static str,
     },
+    /// The tasks of the call depend on each other in a circle. Each waits for the next, and the last
+    /// is the first again. One without an id is `tasks[n]`, by its place in the call.
+    DependencyCycle(Vec<String>),
     /// The call would wait for the job or listener that makes it.
     InsideJob(&'static str),
     /// The wait's timeout came first.
@@ -69,6 +72,9 @@ impl fmt::Display for Error {
             Self::InvalidValue { parameter, value, bound } => {
                 write!(f, "{parameter} must be {bound}, not {value}")
             }
+            Self::DependencyCycle(path) => {
+                write!(f, "tasks depend on each other in a circle: {}", circle(path))
+            }
             Self::InsideJob(call) => write!(
                 f,
                 "{call} waits for running jobs to end, so a job, listener or callback cannot \
@@ -78,6 +84,19 @@ impl fmt::Display for Error {
             Self::SpawnWorker(cause) => write!(f, "cannot start a worker thread: {cause}"),
         }
     }
+}
+
+/// A path, the middle of a long one left out.
+fn circle(path: &[String]) -> String {
+    const SHOWN: usize = 20;
+    let arrow = " \u{2192} ";
+    if path.len() <= 2 * SHOWN + 1 {
+        return path.join(arrow);
+    }
+    let (head, rest) = path.split_at(SHOWN);
+    let (middle, tail) = rest.split_at(rest.len() - SHOWN);
+    let (head, tail) = (head.join(arrow), tail.join(arrow));
+    format!("{head}{arrow}\u{2026} {} more \u{2026}{arrow}{tail}", middle.len())
 }
 
 impl error::Error for Error {

@@ -63,7 +63,7 @@ pub struct Event {
     pub lateness: Option<Duration>,
     /// How long it took: COMPLETED, FAILED.
     pub duration: Option<Duration>,
-    /// Why it failed: FAILED.
+    /// Why it failed: FAILED. What cancelled it: CANCELLED, if a task that it depends on did.
     pub error: Option<JobError>,
     /// When the task is due next: COMPLETED, FAILED, MISSED.
     pub next_due: Option<Timestamp>,

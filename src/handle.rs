@@ -177,12 +177,13 @@ impl TaskHandle {
     }
 
     /// Whether the task cannot end before the calling code returns: its own job, or a listener
-    /// that is being told of it; in a listener for DUE that goes for every task of the scheduler,
-    /// for nothing starts meanwhile.
+    /// that is being told of it, or those of a task that it depends on; in a listener for DUE that
+    /// goes for every task of the scheduler, for nothing starts meanwhile.
     #[must_use]
     pub fn waits_for_caller(&self) -> bool {
         let held = || holds(identity(&self.host), &self.record);
-        !self.state().is_end() && (self.is_current() || held())
+        let behind = || self.host.upgrade().is_some_and(|host| host.is_behind_caller(&self.record));
+        !self.state().is_end() && (self.is_current() || held() || behind())
     }
 
     /// Shows what the task ended with (a [`Value`] or a [`JobError`]) and its label, if this handle

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use crate::clock::Timestamp;
 use crate::id::TaskId;
-use crate::job::JobError;
+use crate::job::{DependencyFailed, JobError};
 use crate::state::TaskState;
 
 /// What is known, or remembered, of a task.
@@ -24,12 +24,27 @@ pub struct TaskInfo {
     pub failures: u64,
     /// How many of its slots passed without a run.
     pub missed: u64,
-    /// The last error, as text.
+    /// The last error, as text; of a task that was cancelled because of another, what did it.
     pub error: Option<Arc<str>>,
     /// When its last run started.
     pub started: Option<Timestamp>,
     /// When its last finished run ended.
     pub finished: Option<Timestamp>,
+    /// What cancelled it, if that was a task that it depended on.
+    pub(crate) cause: Option<Arc<DependencyFailed>>,
+}
+
+impl TaskInfo {
+    /// What those that depend on the task, which has ended, are cancelled with; `None` if it is DONE.
+    pub(crate) fn fall(&self) -> Option<Arc<DependencyFailed>> {
+        let error = match self.state {
+            TaskState::Failed => self.error.clone(),
+            TaskState::Cancelled => None,
+            _ => return None,
+        };
+        let first = || Arc::new(DependencyFailed { id: self.id.clone(), error });
+        Some(self.cause.clone().unwrap_or_else(first))
+    }
 }
 
 /// What is counted and noted of a task's runs.
@@ -41,6 +56,7 @@ pub(crate) struct Facts {
     pub(crate) error: Option<Arc<str>>,
     pub(crate) started: Option<Timestamp>,
     pub(crate) finished: Option<Timestamp>,
+    pub(crate) cause: Option<Arc<DependencyFailed>>,
 }
 
 /// A run that ended.
@@ -69,7 +85,7 @@ impl Facts {
     }
 
     pub(crate) fn into_info(self, id: TaskId, state: TaskState, due: Timestamp) -> TaskInfo {
-        let Self { runs, failures, missed, error, started, finished } = self;
-        TaskInfo { id, state, due, runs, failures, missed, error, started, finished }
+        let Self { runs, failures, missed, error, started, finished, cause } = self;
+        TaskInfo { id, state, due, runs, failures, missed, error, started, finished, cause }
     }
 }

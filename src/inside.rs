@@ -18,8 +18,8 @@ pub(crate) struct Identity(pub(crate) usize);
 enum Held {
     /// The end of the scheduler, and its being idle.
     Scheduler,
-    /// The task at this address too: it is being told of.
-    Task(usize),
+    /// The task of this number too: it is being told of.
+    Task(u64),
     /// Every task of the scheduler too: DUE events are being sent, and meanwhile nothing starts.
     Starts,
 }
@@ -38,7 +38,7 @@ impl Place {
 
     /// In a listener or callback that is told of `task`.
     pub(crate) fn telling(scheduler: Identity, task: &TaskRef) -> Self {
-        Self { scheduler, held: Held::Task(address(task)) }
+        Self { scheduler, held: Held::Task(task.number) }
     }
 
     /// In a listener that is told that a task is due.
@@ -51,20 +51,33 @@ thread_local! {
     static PLACES: RefCell<Vec<Place>> = const { RefCell::new(Vec::new()) };
 }
 
-fn address(task: &TaskRef) -> usize {
-    TaskRef::as_ptr(task).addr()
+/// Takes the places off again, also when the code panics.
+struct Leave(usize);
+
+impl Drop for Leave {
+    fn drop(&mut self) {
+        PLACES.with_borrow_mut(|places| places.truncate(self.0));
+    }
 }
 
 /// Runs code of a user at `place`.
 pub(crate) fn enter<T>(place: Place, code: impl FnOnce() -> T) -> T {
-    struct Leave;
-    impl Drop for Leave {
-        fn drop(&mut self) {
-            PLACES.with_borrow_mut(Vec::pop);
-        }
-    }
-    PLACES.with_borrow_mut(|places| places.push(place));
-    let _leave = Leave; // also when the code panics
+    let outside = PLACES.with_borrow_mut(|places| {
+        places.push(place);
+        places.len() - 1
+    });
+    let _leave = Leave(outside);
+    code()
+}
+
+/// The same at several places.
+pub(crate) fn enter_all<T>(here: impl Iterator<Item = Place>, code: impl FnOnce() -> T) -> T {
+    let outside = PLACES.with_borrow_mut(|places| {
+        let outside = places.len();
+        places.extend(here);
+        outside
+    });
+    let _leave = Leave(outside);
     code()
 }
 
@@ -83,7 +96,16 @@ pub(crate) fn is_inside(scheduler: Identity) -> bool {
 pub(crate) fn holds(scheduler: Identity, task: &TaskRef) -> bool {
     any(|place| match place.held {
         Held::Scheduler => false,
-        Held::Task(held) => held == address(task),
+        Held::Task(held) => held == task.number && place.scheduler == scheduler,
         Held::Starts => place.scheduler == scheduler,
+    })
+}
+
+/// Whether any task of `scheduler` that cannot go on before the calling listener or callback returns
+/// is one of `those`, by its number.
+pub(crate) fn holds_any(scheduler: Identity, those: impl Fn(u64) -> bool) -> bool {
+    any(|place| match place.held {
+        Held::Task(held) => place.scheduler == scheduler && those(held),
+        Held::Scheduler | Held::Starts => false,
     })
 }

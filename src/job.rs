@@ -8,6 +8,7 @@ use std::marker::PhantomData;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 
+use crate::id::TaskId;
 use crate::later::Later;
 use crate::run::Run;
 
@@ -107,7 +108,7 @@ impl JobError {
     }
 
     /// The error, if it is an `E`: the one that the job returned, [`ReturnedFalse`],
-    /// [`Panicked`] or [`NotForward`].
+    /// [`Panicked`], [`NotForward`] or [`DependencyFailed`].
     #[must_use]
     pub fn downcast_ref<E: StdError + 'static>(&self) -> Option<&E> {
         self.0.downcast_ref()
@@ -187,6 +188,27 @@ failure!(
     },
     |this| format!("the recurrence's next due {} is not after {}", this.next, this.due)
 );
+
+failure!(
+    /// The task never ran, since one that it depends on, directly or through others, did not end
+    /// DONE.
+    DependencyFailed {
+        /// That task: the first that failed or was cancelled.
+        pub id: TaskId,
+        /// Why it failed, as text; `None` if it was cancelled.
+        pub error: Option<Arc<str>>,
+    },
+    |this| match &this.error {
+        Some(error) => format!("it depends on task {}, which failed: {error}", this.id),
+        None => format!("it depends on task {}, which was cancelled", this.id),
+    }
+);
+
+impl From<Arc<DependencyFailed>> for JobError {
+    fn from(cause: Arc<DependencyFailed>) -> Self {
+        Self(cause)
+    }
+}
 
 /// Runs user code; a panic becomes an error. The caller holds no lock.
 pub(crate) fn contain<T>(code: impl FnOnce() -> T) -> Result<T, JobError> {

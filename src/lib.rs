@@ -28,6 +28,8 @@ mod chance;
 mod clock;
 mod closing;
 mod crew;
+mod dependency;
+mod dependents;
 mod error;
 mod event;
 mod handle;
@@ -39,6 +41,7 @@ mod inside;
 mod job;
 mod later;
 mod leash;
+mod links;
 mod manual_clock;
 mod nap;
 mod patience;
@@ -74,6 +77,7 @@ pub use builder::{Builder, MAX_WORKERS};
 pub use clock::{Clock, Driven, MAX_DURATION, MonotonicClock, Pace, Rest, Timestamp, Waker};
 pub use closing::Shutdown;
 pub use crew::{Crew, WakerKey, WeakCrew};
+pub use dependency::Dependency;
 pub use error::Error;
 pub use event::{Event, EventKind, Listener, ListenerId};
 pub use handle::{TaskError, TaskHandle, WatchKey, Watcher};
@@ -82,7 +86,8 @@ pub use info::TaskInfo;
 #[doc(hidden)]
 pub use job::stop_at_end;
 pub use job::{
-    IntoJob, Job, JobError, NeverEnded, NotForward, Outcome, Panicked, ReturnedFalse, Value,
+    DependencyFailed, IntoJob, Job, JobError, NeverEnded, NotForward, Outcome, Panicked,
+    ReturnedFalse, Value,
 };
 #[doc(hidden)]
 pub use job::{TakesNothing, TakesRun};

@@ -60,6 +60,11 @@ impl Plan {
         }
     }
 
+    /// Whether the series ends only if somebody ends it.
+    pub(crate) fn is_endless(&self) -> bool {
+        self.series.as_ref().is_some_and(|series| series.is_endless())
+    }
+
     /// The number of this attempt at the slot, from 1.
     pub(crate) fn attempt(&self) -> u64 {
         self.slot_failures + 1

@@ -13,7 +13,7 @@ use std::sync::Arc;
 use crate::clock::Timestamp;
 use crate::id::TaskId;
 use crate::info::{Facts, Ran, TaskInfo};
-use crate::job::{Job, JobError, Value};
+use crate::job::{DependencyFailed, Job, JobError, Value};
 use crate::leash::Leash;
 use crate::plan::Plan;
 use crate::series::{Ahead, Position};
@@ -66,10 +66,12 @@ pub(crate) struct Full {
     pub(crate) name: Option<TaskId>,
     pub(crate) work: Option<Work>,
     pub(crate) label: Option<Label>,
+    /// Whether it is a series that never ends by itself.
+    pub(crate) endless: bool,
     pub(crate) facts: Facts,
     /// Where in its series a running task is, for who looks ahead.
     pub(crate) position: Option<Position>,
-    /// Why the last failed run failed.
+    /// Why the last failed run failed, or what cancelled a task that never ran.
     pub(crate) error: Option<JobError>,
     pub(crate) ended: Option<Ended>,
     pub(crate) watchers: Watchers,
@@ -132,6 +134,9 @@ pub(crate) struct Over {
     /// The job of a task that was cancelled.
     pub(crate) work: Option<Work>,
     pub(crate) facts: Facts,
+    /// Those that depended on it and are to be brought, if it is DONE; else those that were cancelled
+    /// with it.
+    pub(crate) dependents: Vec<TaskRef>,
     /// Whom to call, once.
     pub(crate) watchers: Watchers,
     /// The error of an earlier run.
@@ -149,7 +154,7 @@ impl Over {
             Ended::Cancelled => true,
         };
         let unused = self.work.is_none() && self.old_error.is_none() && self.position.is_none();
-        nothing && unused && self.watchers.is_empty()
+        nothing && unused && self.dependents.is_empty() && self.watchers.is_empty()
     }
 }
 
@@ -178,8 +183,10 @@ impl Record {
         let body = match (name, work, label) {
             (None, Work { job, plan: None }, None) => Body::Plain(job),
             (name, work, label) => {
+                let endless = work.plan.as_ref().is_some_and(|plan| plan.is_endless());
                 let work = Some(work);
-                Body::Full(Some(Box::new(Full { name, work, label, ..Full::default() })))
+                let full = Full { name, work, label, endless, ..Full::default() };
+                Body::Full(Some(Box::new(full)))
             }
         };
         Self {
@@ -277,6 +284,24 @@ impl Record {
         }
     }
 
+    pub(crate) fn is_endless(&self) -> bool {
+        matches!(&*self.body.lock(), Body::Full(Some(full)) if full.endless)
+    }
+
+    /// Notes what cancelled the task, which never ran.
+    pub(crate) fn note_cause(&self, cause: &Arc<DependencyFailed>, text: &Arc<str>) {
+        self.with(|full| {
+            full.error = Some(Arc::clone(cause).into());
+            full.facts.error = Some(Arc::clone(text));
+            full.facts.cause = Some(Arc::clone(cause));
+        });
+    }
+
+    /// What cancelled the task, if that was one that it depended on.
+    pub(crate) fn cause(&self) -> Option<JobError> {
+        self.facts().cause.map(JobError::from)
+    }
+
     pub(crate) fn visit_outcome(&self, show: &mut dyn FnMut(&dyn Any)) {
         if let Body::Full(Some(full)) = &*self.body.lock() {
             if let Some(Ended::Done(value)) = &full.ended {
@@ -368,6 +393,7 @@ impl Record {
                 ended,
                 work,
                 facts,
+                dependents: Vec::new(),
                 watchers: Vec::new(),
                 old_error: None,
                 position: None,
@@ -382,8 +408,9 @@ impl Record {
         let old_error = end.ran.and_then(|ran| full.note(ran));
         full.ended = Some(ended.clone());
         let watchers = mem::take(&mut full.watchers);
-        let position = full.position.take();
-        Over { ended, work, facts: full.facts.clone(), watchers, old_error, position }
+        let (dependents, position) = (Vec::new(), full.position.take());
+        let facts = full.facts.clone();
+        Over { ended, work, facts, dependents, watchers, old_error, position }
     }
 
     pub(crate) fn ended(&self) -> Option<Ended> {

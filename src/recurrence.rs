@@ -47,6 +47,11 @@ pub trait Recurrence: Any + Send + Sync {
     /// An error (or a panic) ends the task as FAILED with it.
     fn next_due(&self, due: Timestamp, finished: Timestamp) -> Result<Option<Next>, JobError>;
 
+    /// Whether the rule itself never ends a series. Nothing can depend on a task that never ends.
+    fn is_endless(&self) -> bool {
+        false
+    }
+
     /// Says whether the rule's own numbers are in bounds. Asked when a task is scheduled.
     ///
     /// # Errors
@@ -132,6 +137,10 @@ impl Recurrence for FixedRate {
             .map(|next| Next { due: Timestamp::from_nanos(next), missed: slots - 1 }))
     }
 
+    fn is_endless(&self) -> bool {
+        true
+    }
+
     fn check(&self) -> Result<(), Error> {
         check_period("period", self.period)
     }
@@ -172,6 +181,10 @@ impl Recurrence for FixedDelay {
     fn next_due(&self, due: Timestamp, finished: Timestamp) -> Result<Option<Next>, JobError> {
         // A clock that went back must not bring the next run before this one.
         Ok(Some((finished.max(due) + self.delay).into()))
+    }
+
+    fn is_endless(&self) -> bool {
+        true
     }
 
     fn check(&self) -> Result<(), Error> {

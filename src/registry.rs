@@ -6,6 +6,7 @@ use std::mem;
 
 use foldhash::fast::RandomState;
 
+use crate::dependents::Dependents;
 use crate::error::Error;
 use crate::id::TaskId;
 use crate::info::TaskInfo;
@@ -19,6 +20,7 @@ pub(crate) struct Registry {
     named: HashMap<TaskId, TaskRef, RandomState>,
     history: History,
     pub(crate) totals: Totals,
+    pub(crate) dependents: Dependents,
     /// Tasks numbered so far.
     made: u64,
     /// Whether a caller ever gave a negative id.
@@ -39,6 +41,7 @@ impl Registry {
             named: HashMap::default(),
             history: History { limit: history, ..History::default() },
             totals: Totals::default(),
+            dependents: Dependents::default(),
             made: 0,
             negative_given: false,
             closed: false,
@@ -56,9 +59,11 @@ impl Registry {
         }
     }
 
-    /// Refuses all ids from now on, and gives all live tasks.
+    /// Refuses all ids from now on, and gives all live tasks. None of them waits for another any
+    /// more: none will follow one that ends, and each is cancelled for itself.
     pub(crate) fn close(&mut self) -> Vec<TaskRef> {
         self.closed = true;
+        self.dependents = Dependents::default();
         self.live().cloned().collect()
     }
 
@@ -113,16 +118,20 @@ impl Registry {
     }
 
     /// Ends a task, and moves it from the live ones to the history, in one step for whoever looks
-    /// for it. One that was replaced leaves no record.
+    /// for it or depends on it. One that was replaced leaves no record.
     pub(crate) fn finish(&mut self, task: &TaskRef, end: &End<'_>) -> Over {
         let live = self.remove(task);
         // Besides the caller only handles refer to a task that ran, and no new handle can be made:
         // where there is none, nobody can ask for the outcome any more.
         let mut over = task.end(end, TaskRef::count(task) > 1);
         self.totals.add(over.ended.state(), end.ran);
+        let facts = mem::take(&mut over.facts);
+        let info = facts.into_info(task.id(), over.ended.state(), task.due());
+        if !self.dependents.is_empty() {
+            over.dependents = self.dependents.end_of(task.number, info.fall().as_ref());
+        }
         if live {
-            let facts = mem::take(&mut over.facts);
-            self.history.push(facts.into_info(task.id(), over.ended.state(), task.due()));
+            self.history.push(info);
         }
         over
     }

@@ -66,6 +66,9 @@ pub(crate) trait Host: Send + Sync {
 
     /// Drops what a cancelled task ended with if, besides the caller, only the queue keeps the task.
     fn release(&self, task: &TaskRef);
+
+    /// Whether the task depends on one that cannot end before the calling code returns.
+    fn is_behind_caller(&self, task: &TaskRef) -> bool;
 }
 
 /// Which scheduler it is, even if it is gone.
@@ -215,6 +218,11 @@ pub(crate) fn run_job(job: &mut dyn Job, run: Run) -> (Outcome, TaskRef, Weak<dy
         Some(Run { of: Of::Running(task), host, .. }) => (outcome, task, host),
         _ => unreachable!("set above, and a run that is kept is another one"),
     }
+}
+
+/// Whether the calling code is part of a run of one of `those` tasks of a scheduler, by its number.
+pub(crate) fn inside_run_of_any(scheduler: Identity, those: impl Fn(u64) -> bool) -> bool {
+    current(|run| identity(&run.host) == scheduler && those(run.task_number()))
 }
 
 /// Whether the calling code is part of a run of `task`.

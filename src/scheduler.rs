@@ -101,8 +101,14 @@ impl Scheduler {
     /// # Errors
     /// [`Error::DuplicateTask`] if the scheduler knows the id, [`Error::SchedulerClosed`] after a
     /// shutdown, [`Error::InvalidValue`] for a rule out of bounds, [`Error::SpawnWorker`] if the
-    /// system gives no threads, [`Error::Forked`]. The task is then not scheduled.
+    /// system gives no threads, [`Error::Forked`]. Of what the task depends on,
+    /// [`Error::UnknownTask`] if the scheduler does not know it, [`Error::DependencyCycle`] if it is
+    /// the task itself, [`Error::InvalidValue`] if it is a series without an end or another
+    /// scheduler's. The task is then not scheduled.
     pub fn schedule(&self, task: Task) -> Result<TaskHandle, Error> {
+        if !task.depends_on.is_empty() {
+            return self.schedule_all(vec![task]).map(|mut handles| handles.remove(0));
+        }
         let shared = self.checked()?;
         task.check()?;
         self.crew().threads.start(shared)?;
@@ -126,10 +132,12 @@ impl Scheduler {
         self.schedule_with(vec![task], true, |_| ()).map(|mut handles| handles.remove(0))
     }
 
-    /// Schedules all of the tasks or, on an error, none.
+    /// Schedules all of the tasks or, on an error, none. They may depend on each other, whatever their
+    /// order.
     ///
     /// # Errors
-    /// As [`Scheduler::schedule`].
+    /// As [`Scheduler::schedule`]; [`Error::DependencyCycle`] if they depend on each other in a
+    /// circle.
     pub fn schedule_all(&self, tasks: Vec<Task>) -> Result<Vec<TaskHandle>, Error> {
         self.schedule_with(tasks, false, |_| ())
     }
@@ -157,7 +165,7 @@ impl Scheduler {
         let shared = self.checked()?;
         tasks.iter().try_for_each(Task::check)?;
         self.crew().threads.start(shared)?;
-        let Admitted { records, replaced, told } = admit_all(shared, tasks, replace)?;
+        let Admitted { mut records, replaced, told, linked } = admit_all(shared, tasks, replace)?;
         let handles: Vec<TaskHandle> =
             records.iter().map(|record| shared.handle(record.clone())).collect();
         accepted(&handles);
@@ -168,6 +176,9 @@ impl Scheduler {
             shared.emit_next(EventKind::Scheduled, task);
         }
         shared.check_process()?;
+        if linked {
+            shared.block(&mut records);
+        }
         shared.bring_all(&records);
         Ok(handles)
     }
@@ -302,7 +313,8 @@ impl Scheduler {
         self.shared().clock.now()
     }
 
-    /// When the earliest waiting task is due.
+    /// When the earliest waiting task is due. One that waits for others is not due before they end,
+    /// so it does not count.
     ///
     /// # Errors
     /// [`Error::Forked`].
@@ -325,8 +337,10 @@ impl Scheduler {
     /// [`Error::Forked`].
     pub fn stats(&self) -> Result<Stats, Error> {
         let shared = self.checked()?;
-        let (waiting, running) = shared.queue.load();
-        Ok(shared.queue.lock().registry.totals.stats(shared.workers, waiting, running))
+        let (queued, running) = shared.queue.load();
+        let room = shared.queue.lock();
+        let waiting = queued + room.registry.dependents.len();
+        Ok(room.registry.totals.stats(shared.workers, waiting, running))
     }
 
     /// Has `listener` told of events of these kinds, from now on.

@@ -18,6 +18,8 @@ pub(crate) struct Series {
     pub(crate) max_runs: Option<u64>,
     /// No run is due after this.
     pub(crate) until: Option<Timestamp>,
+    /// Whether the recurrence never ends the series by itself.
+    pub(crate) endless: bool,
     /// How much later than its slot a run may be due, by chance.
     pub(crate) jitter: Duration,
 }
@@ -59,6 +61,11 @@ impl Series {
             }
             _ => Ok(()),
         }
+    }
+
+    /// Whether it ends only if somebody ends it.
+    pub(crate) fn is_endless(&self) -> bool {
+        self.endless && self.max_runs.is_none() && self.until.is_none()
     }
 
     /// The slot after `slot`, whose last run ended at `finished`.

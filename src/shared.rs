@@ -9,14 +9,14 @@ use crate::clock::{Driven, Rest, Timestamp, Waker};
 use crate::error::Error;
 use crate::event::{Event, EventKind, Listeners};
 use crate::handle::TaskHandle;
-use crate::inside::{Identity, Place, enter, is_inside};
+use crate::inside::{Identity, Place, enter, enter_all, holds_any, is_inside};
 use crate::job::contain;
 use crate::nap::Sleeper;
 use crate::queue::TaskQueue;
 use crate::reading::Reading;
 use crate::record::{End, Ended, Over, TaskRef};
 use crate::room::{Last, Owed};
-use crate::run::Host;
+use crate::run::{Host, inside_run_of_any};
 use crate::state::{CancelMove, CancelOutcome, TaskState};
 use crate::stops::Stops;
 use crate::sync::Generation;
@@ -76,9 +76,18 @@ impl Shared {
         }
     }
 
+    /// Takes those out of new tasks that have to wait for others. Whoever ends the last of those
+    /// brings them.
+    pub(crate) fn block(&self, tasks: &mut Vec<TaskRef>) {
+        let room = self.queue.lock();
+        tasks.retain(|task| !room.registry.dependents.block(task));
+    }
+
     /// Sends DUE for a task on its way into the queue if its time has come already.
     pub(crate) fn announce_if_due(&self, task: &TaskRef) -> bool {
-        let announced = self.listeners.wants(EventKind::Due) && task.due() <= self.clock.now();
+        let announced = self.listeners.wants(EventKind::Due)
+            && task.state.get() == TaskState::Waiting
+            && task.due() <= self.clock.now();
         if announced {
             self.emit_next(EventKind::Due, task);
         }
@@ -144,14 +153,15 @@ impl Shared {
             self.emit(EventKind::Cancelled, task, || Event {
                 run,
                 attempt,
+                error: task.cause(),
                 ..self.event(EventKind::Cancelled, task)
             });
         });
     }
 
-    /// Ends a task: state, outcome and registry in one step, then the listeners, then whoever
-    /// waits. In this order a listener can ask for the result, and who waited before the end finds
-    /// the listeners told.
+    /// Ends a task: state, outcome and registry in one step, then the listeners, then those that
+    /// depend on it, then whoever waits. In this order a listener can ask for the result, and who
+    /// waited before the end finds the listeners told, also of those that were cancelled with it.
     pub(crate) fn finish(
         &self,
         task: &TaskRef,
@@ -171,14 +181,36 @@ impl Shared {
 
     /// What remains to be done once a task ended.
     pub(crate) fn conclude(&self, task: &TaskRef, over: Over, tell_listeners: impl FnOnce(&Ended)) {
-        let Over { ended, work, watchers, old_error, position, .. } = over;
+        let Over { ended, work, dependents, watchers, old_error, position, .. } = over;
         self.drop_contained((work, old_error, position));
-        tell_listeners(&ended);
+        if dependents.is_empty() {
+            tell_listeners(&ended);
+        } else {
+            // Those that it set free go on only after the listeners were told.
+            let freed = dependents.iter().map(|task| Place::telling(self.identity(), task));
+            enter_all(freed, || tell_listeners(&ended));
+            self.follow(&ended, &dependents);
+        }
         let place = Place::telling(self.identity(), task);
         for (_, watcher) in watchers {
             drop(enter(place, || contain(|| watcher.ended(task))));
         }
         self.drop_contained(ended);
+    }
+
+    /// What becomes of those that depended on a task that ended.
+    fn follow(&self, ended: &Ended, dependents: &[TaskRef]) {
+        let done = matches!(ended, Ended::Done(_));
+        if done && self.check_process().is_ok() {
+            self.bring_all(dependents);
+        }
+        // Else they were cancelled with it, and nothing depends on them any more.
+        for task in dependents.iter().filter(|_| !done) {
+            if self.check_process().is_err() {
+                return; // a listener forked, and this is the child
+            }
+            self.complete_cancel(task);
+        }
     }
 
     /// Drops what a task held of a user: a `Drop` may panic, or call the scheduler.
@@ -251,6 +283,16 @@ impl Host for Shared {
     fn release(&self, task: &TaskRef) {
         let outcome = self.queue.take_outcome(task);
         self.drop_contained(outcome);
+    }
+
+    fn is_behind_caller(&self, task: &TaskRef) -> bool {
+        let me = self.identity();
+        // Only code that is inside holds anything up, and it may take the time to look.
+        self.check_process().is_ok() && self.is_inside() && {
+            let ahead = self.queue.lock().registry.dependents.ahead_of(task.number);
+            let ahead = |number| ahead.contains(&number);
+            inside_run_of_any(me, ahead) || holds_any(me, ahead)
+        }
     }
 }
 

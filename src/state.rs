@@ -8,12 +8,16 @@
 //!             │ try_cancel()        │ try_cancel()            ▼
 //!             ▼                     ▼                       STOPPING ──end()──▶ DONE, FAILED,
 //!          RECALLED ──end()──▶  CANCELLED                                       CANCELLED
+//!
+//!          TELLING ──try_block()──▶ BLOCKED ──try_free()──▶ TELLING
+//!                                      └─── try_cancel() ──▶ CANCELLED
 //! ```
 //!
-//! Two states are seen only here. TELLING: the task is on its way into the queue, and the thread
+//! Three states are seen only here. TELLING: the task is on its way into the queue, and the thread
 //! that brings it is telling the listeners what happened so far. It counts as WAITING. RECALLED:
 //! it was cancelled meanwhile, and that same thread completes the cancel, so that the listeners
-//! hear of it after what they are being told. It counts as CANCELLED.
+//! hear of it after what they are being told. It counts as CANCELLED. BLOCKED: the task is not in the
+//! queue, because one that it depends on has not ended. It counts as WAITING.
 
 use crate::sync::{AtomicU8, Ordering};
 
@@ -57,7 +61,7 @@ pub enum CancelOutcome {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[must_use]
 pub(crate) enum CancelMove {
-    /// WAITING → CANCELLED: the caller completes the cancel.
+    /// WAITING, BLOCKED → CANCELLED: the caller completes the cancel.
     Cancelled,
     /// TELLING → RECALLED: the telling thread completes it.
     Recalled,
@@ -75,6 +79,7 @@ const RECALLED: u8 = 4;
 const DONE: u8 = 5;
 const FAILED: u8 = 6;
 const CANCELLED: u8 = 7;
+const BLOCKED: u8 = 8;
 
 /// The field and its moves.
 #[derive(Debug)]
@@ -115,13 +120,26 @@ impl StateCell {
         self.move_from(RUNNING, TELLING).is_ok()
     }
 
-    /// Out of WAITING, TELLING or RUNNING. The first is made under the queue's lock, so that the
+    /// TELLING → BLOCKED; `false` if it was recalled. Made under the queue's lock.
+    #[must_use]
+    pub(crate) fn try_block(&self) -> bool {
+        self.move_from(TELLING, BLOCKED).is_ok()
+    }
+
+    /// BLOCKED → TELLING; `false` if it was cancelled, or is not blocked yet: then whoever brings
+    /// it finds that it need not be. Made under the queue's lock.
+    #[must_use]
+    pub(crate) fn try_free(&self) -> bool {
+        self.move_from(BLOCKED, TELLING).is_ok()
+    }
+
+    /// Out of WAITING, BLOCKED, TELLING or RUNNING. The first is made under the queue's lock, so that the
     /// heap's count of tombstones is exact.
     pub(crate) fn try_cancel(&self) -> CancelMove {
         let mut seen = self.0.load(Ordering::Acquire);
         loop {
             let (to, done) = match seen {
-                WAITING => (CANCELLED, CancelMove::Cancelled),
+                WAITING | BLOCKED => (CANCELLED, CancelMove::Cancelled),
                 TELLING => (RECALLED, CancelMove::Recalled),
                 RUNNING => (STOPPING, CancelMove::Stopping),
                 STOPPING => return CancelMove::Stopping,
@@ -148,7 +166,7 @@ impl StateCell {
     /// The state that everybody sees.
     pub(crate) fn get(&self) -> TaskState {
         match self.0.load(Ordering::Acquire) {
-            TELLING | WAITING => TaskState::Waiting,
+            TELLING | WAITING | BLOCKED => TaskState::Waiting,
             RUNNING | STOPPING => TaskState::Running,
             DONE => TaskState::Done,
             FAILED => TaskState::Failed,
@@ -205,6 +223,18 @@ mod tests {
         assert_eq!(cell.try_cancel(), CancelMove::Recalled);
         assert_eq!(cell.get(), TaskState::Cancelled);
         assert!(!cell.enter());
+    }
+
+    #[test]
+    fn a_blocked_task_waits_and_is_freed_or_cancelled_once() {
+        let cell = StateCell::new();
+        assert!(cell.try_block());
+        assert_eq!(cell.get(), TaskState::Waiting);
+        assert!(!cell.is_waiting() && !cell.enter() && !cell.try_start());
+        assert!(cell.try_free() && !cell.try_free());
+        assert!(cell.try_block());
+        assert_eq!(cell.try_cancel(), CancelMove::Cancelled);
+        assert!(!cell.try_free());
     }
 
     #[test]

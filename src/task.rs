@@ -6,6 +6,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use crate::clock::Timestamp;
+use crate::dependency::Dependency;
 use crate::error::Error;
 use crate::id::TaskId;
 use crate::job::{IntoJob, Job, JobError};
@@ -39,12 +40,21 @@ pub struct Task {
     /// Made with the first rule. A plain one-off task has none.
     pub(crate) plan: Option<Box<Plan>>,
     pub(crate) label: Option<Label>,
+    pub(crate) depends_on: Vec<Dependency>,
 }
 
 impl Task {
     /// A task that is due once, at `due`. A `due` in the past is legal: it runs at once.
     pub fn new<Kind>(due: Timestamp, job: impl IntoJob<Kind>) -> Self {
-        Self { id: None, due, job: job.into_job(), priority: 0, plan: None, label: None }
+        Self {
+            id: None,
+            due,
+            job: job.into_job(),
+            priority: 0,
+            plan: None,
+            label: None,
+            depends_on: Vec::new(),
+        }
     }
 
     /// The same as [`Task::new`], for a call that says that there is no other run.
@@ -68,7 +78,9 @@ impl Task {
     pub fn recurrence(mut self, recurrence: impl Recurrence) -> Self {
         // A one-off with or without saying so is the same task.
         if !(&recurrence as &dyn Any).is::<OneTime>() {
-            self.series().recurrence = Some(Box::new(recurrence));
+            let series = self.series();
+            series.endless = recurrence.is_endless();
+            series.recurrence = Some(Box::new(recurrence));
         }
         self
     }
@@ -112,6 +124,35 @@ impl Task {
         if !jitter.is_zero() {
             self.series().jitter = jitter;
         }
+        self
+    }
+
+    /// The task waits for these too: it runs at its due time or when the last of them is DONE,
+    /// whichever is later. Its due time stays what it was, and its lateness counts from there. Of a
+    /// series it is the first slot that waits.
+    ///
+    /// If one of them ends FAILED or CANCELLED the task is cancelled with
+    /// [`DependencyFailed`](crate::DependencyFailed), and so are those that depend on it. It makes no
+    /// difference whether that was before the task is scheduled. A retry is no end.
+    ///
+    /// Each is an id, a [`TaskHandle`](crate::TaskHandle) or a [`Dependency`]. An id may be that of
+    /// another task of the same [`schedule_all`](crate::Scheduler::schedule_all), before or after
+    /// this one.
+    ///
+    /// ```
+    /// use duetime::{Scheduler, Task};
+    /// let scheduler = Scheduler::new();
+    /// let now = scheduler.now();
+    /// let tasks = scheduler.schedule_all(vec![
+    ///     Task::new(now, || println!("load")).depends_on(["extract"]),
+    ///     Task::new(now, || println!("extract")).id("extract"),
+    /// ])?;
+    /// let report = scheduler.schedule(Task::new(now, || println!("report")).depends_on(&tasks))?;
+    /// assert!(report.result(None).is_ok());
+    /// # Ok::<_, duetime::Error>(())
+    /// ```
+    pub fn depends_on<D: Into<Dependency>>(mut self, tasks: impl IntoIterator<Item = D>) -> Self {
+        self.depends_on.extend(tasks.into_iter().map(Into::into));
         self
     }
 

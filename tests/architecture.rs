@@ -14,7 +14,8 @@ waiting: clock closing crew error scheduler sync
 scheduler: admission builder clock crew error event handle id info job record recurrence
     registry shared state stats task
 builder: clock crew error event queue reading registry scheduler shared stops surroundings sync threads
-admission: chance error id record registry shared task
+admission: chance error id links record registry shared task
+links: dependency error id job record registry run shared task
 crew: closing error shared surroundings threads
 closing: room shared state
 threads: announcer error inside shared surroundings sync worker
@@ -25,13 +26,15 @@ queue: clock heap job nap patience record registry room slack state sync
 event: clock id inside job sync
 stops: job later record sync
 handle: clock error id info inside job record run state sync
-task: clock error id job plan record recurrence retry series
+task: clock dependency error id job plan record recurrence retry series
+dependency: handle id
 reading: clock job sync
 manual_clock: clock error sync
 room: clock error heap idle info nap record registry state wakers
 slack: clock
-registry: error id info record roll stats
+registry: dependents error id info record roll stats
 roll: record
+dependents: job record state
 heap: clock
 idle: clock
 nap: clock sync
@@ -46,7 +49,7 @@ info: clock id job state
 stats: info state
 recurrence: clock error job
 retry: chance clock error job
-job: clock later run
+job: clock id later run
 later: job
 state: sync
 leash: sync

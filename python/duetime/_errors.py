@@ -59,7 +59,10 @@ class UnknownTaskError(DuetimeError, KeyError):
 
 
 class DependencyCycleError(DuetimeError, ValueError):
-    """Tasks that were scheduled together depend on each other in a circle; none was scheduled."""
+    """Tasks that were scheduled together depend on each other in a circle; none was scheduled.
+
+    The message gives the path: each task waits for the next. One without an id is `tasks[n]`.
+    """
 
 
 class SchedulerClosedError(DuetimeError, RuntimeError):
@@ -153,4 +156,7 @@ class TaskStuck(TaskTimeout):
 
 
 class DependencyFailed(DuetimeError):  # noqa: N818 - it names what the dependency did
-    """The error of a task that was cancelled because one that it depends on did not end DONE."""
+    """The error of a task that was cancelled because one that it depends on did not end DONE.
+
+    The message names the root cause: the first task that failed or was cancelled, and its error.
+    """

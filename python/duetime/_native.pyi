@@ -57,6 +57,7 @@ class _TaskOptions(TypedDict, total=False):
     priority: int
     max_runs: int | None
     until: float | datetime | None
+    depends_on: Iterable[Task | TaskId]
     jitter: Seconds
     executor: Executor | Callable[[], Executor] | None
 
@@ -494,6 +495,10 @@ class Task:
         priority: Among tasks with equal due times the higher goes first.
         max_runs: How many slots are run at most; the retries of a slot do not count.
         until: The instant after which a series has no slot.
+        depends_on: The tasks that it waits for, as objects or ids: it runs at its due time or when
+            the last of them is DONE, whichever is later. If one ends FAILED or CANCELLED, it is
+            cancelled with `DependencyFailed`. Each was scheduled before, or is by the same
+            `schedule_all`.
         jitter: Each run is due at its slot plus a random part of up to this, which moves no later
             slot. With a `FixedRate` it must be shorter than the period.
         executor: What runs the job instead of a worker: a `concurrent.futures.Executor`, or a
@@ -524,6 +529,7 @@ class Task:
         priority: int = 0,
         max_runs: int | None = None,
         until: float | datetime | None = None,
+        depends_on: Iterable[Task | TaskId] = (),
         jitter: Seconds = 0.0,
         executor: Executor | Callable[[], Executor] | None = None,
     ) -> Self: ...
@@ -540,6 +546,7 @@ class Task:
         priority: int = 0,
         max_runs: int | None = None,
         until: float | datetime | None = None,
+        depends_on: Iterable[Task | TaskId] = (),
         jitter: Seconds = 0.0,
         executor: Executor | Callable[[], Executor] | None = None,
     ) -> Self: ...
@@ -580,7 +587,10 @@ class Task:
 
     @property
     def error(self) -> BaseException | None:
-        """The last failure, also of a series that goes on; `None` if no run failed."""
+        """The last failure, also of a series that goes on; `None` if no run failed.
+
+        `DependencyFailed` if it was cancelled because of a task that it depends on.
+        """
 
     def preview(self, n: int) -> list[float]:
         """Give the next due times, in seconds of the scheduler's clock, without running anything.
@@ -622,7 +632,8 @@ class Task:
         Raises:
             TimeoutError: The task had not ended in time; `concurrent.futures.TimeoutError` on
                 Python 3.10, where the two differ.
-            concurrent.futures.CancelledError: It was cancelled.
+            concurrent.futures.CancelledError: It was cancelled; from `DependencyFailed`, if because
+                of a task that it depends on.
             BaseException: It ended FAILED: the error of its last run, or `JobReturnedFalse`.
         """
 
@@ -634,7 +645,7 @@ class Task:
 
         Raises:
             TimeoutError: As for `result`.
-            concurrent.futures.CancelledError: The task was cancelled.
+            concurrent.futures.CancelledError: As for `result`.
         """
 
     def wait(self, timeout: Seconds | None = None) -> bool:
@@ -755,7 +766,9 @@ class Scheduler:
 
         Raises:
             DuplicateTaskError: The id is known, and `replace` is false or its holder is running.
-            ValueError: The task was scheduled before.
+            ValueError: The task was scheduled before, or depends on a series without an end.
+            UnknownTaskError: It depends on a task that the scheduler does not know.
+            DependencyCycleError: It depends on itself.
             SchedulerClosedError: The scheduler is shut down.
             ForkedError: The scheduler is the parent process's.
 
@@ -770,6 +783,8 @@ class Scheduler:
     def schedule_all(self, tasks: Iterable[Task], *, replace: bool = False) -> list[Task]:
         """Take on several tasks, all or none.
 
+        They may depend on each other, whatever their order.
+
         Args:
             tasks: The tasks.
             replace: As for `schedule`.
@@ -779,7 +794,9 @@ class Scheduler:
 
         Raises:
             DuplicateTaskError: As for `schedule`; also if two of the tasks have the same id.
-            ValueError: A task was scheduled before.
+            ValueError: A task was scheduled before, or depends on a series without an end.
+            UnknownTaskError: One depends on a task that the scheduler does not know.
+            DependencyCycleError: They depend on each other in a circle.
             SchedulerClosedError: The scheduler is shut down.
             ForkedError: The scheduler is the parent process's.
         """
@@ -810,6 +827,7 @@ class Scheduler:
             ValueError: A number is out of its bounds.
             TypeError: An argument is of the wrong type.
             DuplicateTaskError: The `id` is taken.
+            UnknownTaskError: It depends on a task that the scheduler does not know.
             SchedulerClosedError: The scheduler is shut down.
             ForkedError: The scheduler is the parent process's.
 
@@ -847,6 +865,7 @@ class Scheduler:
             ValueError: A number is out of its bounds, or the datetime is naive.
             TypeError: An argument is of the wrong type.
             DuplicateTaskError: The `id` is taken.
+            UnknownTaskError: It depends on a task that the scheduler does not know.
             SchedulerClosedError: The scheduler is shut down.
             ForkedError: The scheduler is the parent process's.
 
@@ -931,7 +950,10 @@ class Scheduler:
         """Give the time of the scheduler's clock, in seconds."""
 
     def next_due(self) -> float | None:
-        """Give the due time of the earliest waiting task; `None` if none waits."""
+        """Give the due time of the earliest waiting task; `None` if none waits.
+
+        A task that waits for others does not count.
+        """
 
     def wake(self) -> None:
         """Look at the clock again: to be called after a clock of your own was moved."""

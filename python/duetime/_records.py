@@ -139,7 +139,7 @@ class Event:
     duration: float | None = None
     """How long the run took."""
     error: BaseException | None = None
-    """Why the attempt failed."""
+    """Why the attempt failed, or the `DependencyFailed` that cancelled the task."""
     next_due: float | None = None
     """When the task is due again; `None` if no run follows."""
     missed: int | None = None
@@ -175,7 +175,7 @@ class TaskInfo:
     missed: int
     """How many slots were skipped."""
     error: str | None
-    """The last failure as text."""
+    """The last failure as text, or what cancelled the task because it depended on another."""
     started: float | None
     """When the last run started."""
     finished: float | None

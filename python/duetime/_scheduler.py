@@ -214,6 +214,7 @@ class Scheduler(_native.Scheduler, concurrent.futures.Executor):
             ValueError: A time is out of its bounds, or a datetime is naive.
             TypeError: An argument is of the wrong type.
             DuplicateTaskError: The `id` is taken.
+            UnknownTaskError: It depends on a task that the scheduler does not know.
             SchedulerClosedError: The scheduler is shut down.
             ForkedError: The scheduler is the parent process's.
 

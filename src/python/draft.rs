@@ -9,10 +9,12 @@ use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyList, PyTuple};
 
 use super::call::items;
+use super::dependencies::Needed;
 use super::elsewhere::executor;
 use super::job::Callee;
 use super::numbers::{When, duration, task_id};
 use super::rules::{Label, Policy, Rule, max_runs, priority};
+use super::task::Task;
 use crate::{JobError, Recurrence, TaskId, Timestamp};
 
 /// A description whose values have been checked.
@@ -27,6 +29,7 @@ pub(super) struct Draft {
     /// What runs the job, instead of a worker.
     pub(super) executor: Option<Py<PyAny>>,
     pub(super) options: Options,
+    pub(super) depends_on: Vec<Needed>,
 }
 
 /// The options that `after`, `at` and `every` share with `Task`.
@@ -64,17 +67,20 @@ impl Draft {
             policy: self.policy.as_ref().map(|policy| policy.copy(py)),
             executor: self.executor.as_ref().map(|executor| executor.clone_ref(py)),
             options: self.options,
+            depends_on: self.depends_on.iter().map(|needed| needed.copy(py)).collect(),
         }
     }
 
-    /// The core's task. `now` reads the scheduler's clock.
+    /// The core's task. `now` reads the scheduler's clock; `place` tells where in the call a task
+    /// stands.
     pub(super) fn into_core(
         self,
         py: Python<'_>,
         now: impl Fn() -> Timestamp,
+        place: impl Fn(&Py<Task>) -> Option<usize>,
     ) -> PyResult<crate::Task> {
         let labelled = self.is_labelled();
-        let Self { id, due, callee, rule, label, policy, executor, options } = self;
+        let Self { id, due, callee, rule, label, policy, executor, options, depends_on } = self;
         let job = match executor {
             Some(executor) => callee.on(executor),
             None => callee.into_job(py)?,
@@ -90,7 +96,9 @@ impl Draft {
         if let Some(policy) = policy {
             task = task.retry(policy);
         }
-        Ok(task.priority(options.priority))
+        let depends_on = depends_on.into_iter().map(|needed| needed.into_core(py, &place));
+        let depends_on = depends_on.collect::<PyResult<Vec<_>>>()?;
+        Ok(task.depends_on(depends_on).priority(options.priority))
     }
 
     /// Its due times to come; `None` if only a scheduler can tell, which it has not got yet.
@@ -140,6 +148,7 @@ impl Draft {
             policy: None,
             executor: None,
             options: Options::default(),
+            depends_on: Vec::new(),
         })
     }
 
@@ -148,7 +157,7 @@ impl Draft {
         for (name, value) in options {
             let name: String = name.extract()?;
             match &*name {
-                "id" | "max_runs" | "until" if value.is_none() => {}
+                "id" | "max_runs" | "until" | "depends_on" if value.is_none() => {}
                 "id" => self.id = Some(task_id(&value)?),
                 "retry" => self.policy = Policy::new(&value)?,
                 "priority" => self.options.priority = priority(&value)?,
@@ -156,10 +165,11 @@ impl Draft {
                 "executor" => self.executor = executor(&value, Some(self.callee.object()))?,
                 "until" => self.options.until = Some(When::new("until", &value)?),
                 "jitter" => self.options.jitter = duration("jitter", &value)?,
+                "depends_on" => self.depends_on = Needed::all(&value)?,
                 _ => {
                     return Err(PyTypeError::new_err(format!(
                         "'{name}' is no option; the options are id, retry, priority, max_runs, \
-                         until, jitter and executor"
+                         until, jitter, depends_on and executor"
                     )));
                 }
             }

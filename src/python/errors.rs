@@ -7,13 +7,15 @@ use pyo3::prelude::*;
 
 use super::call::text;
 use super::lookup::{Class, Lookup};
-use crate::{Error, JobError, Panicked, ReturnedFalse, TaskError};
+use crate::{DependencyFailed, Error, JobError, Panicked, ReturnedFalse, TaskError};
 
 static DUPLICATE: Class = Class::new("duetime._errors", "DuplicateTaskError");
 static UNKNOWN: Class = Class::new("duetime._errors", "UnknownTaskError");
+static CYCLE: Class = Class::new("duetime._errors", "DependencyCycleError");
 static CLOSED: Class = Class::new("duetime._errors", "SchedulerClosedError");
 static FORKED: Class = Class::new("duetime._errors", "ForkedError");
 static RETURNED_FALSE: Class = Class::new("duetime._errors", "JobReturnedFalse");
+static DEPENDENCY_FAILED: Class = Class::new("duetime._errors", "DependencyFailed");
 static CANCELLED: Class = Class::new("concurrent.futures", "CancelledError");
 static TIMEOUT: Class = Class::new("concurrent.futures", "TimeoutError");
 /// What a job raises to have a say in its retries.
@@ -22,9 +24,11 @@ pub(super) static GIVE_UP: Class = Class::new("duetime._errors", "GiveUp");
 pub(super) static LOOKUPS: &[&dyn Lookup] = &[
     &DUPLICATE,
     &UNKNOWN,
+    &CYCLE,
     &CLOSED,
     &FORKED,
     &RETURNED_FALSE,
+    &DEPENDENCY_FAILED,
     &CANCELLED,
     &TIMEOUT,
     &RETRY_AFTER,
@@ -37,6 +41,7 @@ impl From<Error> for PyErr {
         Python::attach(|py| match error {
             Error::DuplicateTask(_) | Error::TaskRunning(_) => DUPLICATE.error(py, message),
             Error::UnknownTask(_) => UNKNOWN.error(py, message),
+            Error::DependencyCycle(_) => CYCLE.error(py, message),
             Error::SchedulerClosed => CLOSED.error(py, message),
             Error::Forked => FORKED.error(py, message),
             Error::WaitTimeout => TIMEOUT.error(py, message),
@@ -44,6 +49,11 @@ impl From<Error> for PyErr {
             Error::InsideJob(_) | Error::SpawnWorker(_) => PyRuntimeError::new_err(message),
         })
     }
+}
+
+/// `UnknownTaskError`, for a task that may have no id yet.
+pub(super) fn unknown(py: Python<'_>, message: String) -> PyErr {
+    UNKNOWN.error(py, message)
 }
 
 /// `concurrent.futures.CancelledError`.
@@ -106,12 +116,24 @@ pub(super) fn exception(py: Python<'_>, error: &JobError) -> Py<PyAny> {
     let message = error.to_string();
     let error = if error.downcast_ref::<ReturnedFalse>().is_some() {
         RETURNED_FALSE.error(py, "the job returned False".into())
+    } else if error.downcast_ref::<DependencyFailed>().is_some() {
+        DEPENDENCY_FAILED.error(py, message)
     } else if error.downcast_ref::<Panicked>().is_some() {
         PyRuntimeError::new_err(message)
     } else {
         PyValueError::new_err(message)
     };
     error.into_value(py).into_any()
+}
+
+/// The error that asking for the result of a cancelled task raises, with the task's last error: what
+/// cancelled it, if that was another task.
+pub(super) fn cancelled_by(py: Python<'_>, last: Option<&JobError>) -> PyErr {
+    let raised = cancelled(py);
+    if let Some(cause) = last.filter(|error| error.downcast_ref::<DependencyFailed>().is_some()) {
+        raised.set_cause(py, Some(PyErr::from_value(exception(py, cause).into_bound(py))));
+    }
+    raised
 }
 
 /// The error that asking for a result raises.

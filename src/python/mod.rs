@@ -8,6 +8,7 @@ mod call;
 mod clock;
 mod context;
 mod core;
+mod dependencies;
 mod draft;
 mod elsewhere;
 mod errors;

@@ -60,6 +60,14 @@ impl Rule {
 }
 
 impl Recurrence for Rule {
+    fn is_endless(&self) -> bool {
+        match self {
+            Self::Rate(rate) => rate.is_endless(),
+            Self::Delay(delay) => delay.is_endless(),
+            Self::Custom(_) => false,
+        }
+    }
+
     fn check_jitter(&self, jitter: Duration) -> Result<(), Error> {
         match self {
             Self::Rate(rate) => rate.check_jitter(jitter),

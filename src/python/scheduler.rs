@@ -1,6 +1,8 @@
 //! The scheduler in Python, a thin wrapper. Invariant: what is refused has changed nothing, and
 //! says so in the caller's frame.
 
+use std::cell::OnceCell;
+use std::collections::HashMap;
 use std::sync::{Arc, OnceLock};
 
 use pyo3::exceptions::PyRuntimeError;
@@ -100,7 +102,9 @@ impl Scheduler {
     ///
     /// Raises:
     ///     DuplicateTaskError: The id is known, and `replace` is false or its holder is running.
-    ///     ValueError: The task was scheduled before.
+    ///     ValueError: The task was scheduled before, or depends on a series without an end.
+    ///     UnknownTaskError: It depends on a task that the scheduler does not know.
+    ///     DependencyCycleError: It depends on itself.
     ///     SchedulerClosedError: The scheduler is shut down.
     ///     ForkedError: The scheduler is the parent process's.
     ///
@@ -123,6 +127,8 @@ impl Scheduler {
 
     /// Take on several tasks, all or none.
     ///
+    /// They may depend on each other, whatever their order.
+    ///
     /// Args:
     ///     tasks: The tasks.
     ///     replace: As for `schedule`.
@@ -132,7 +138,9 @@ impl Scheduler {
     ///
     /// Raises:
     ///     DuplicateTaskError: As for `schedule`; also if two of the tasks have the same id.
-    ///     ValueError: A task was scheduled before.
+    ///     ValueError: A task was scheduled before, or depends on a series without an end.
+    ///     UnknownTaskError: One depends on a task that the scheduler does not know.
+    ///     DependencyCycleError: They depend on each other in a circle.
     ///     SchedulerClosedError: The scheduler is shut down.
     ///     ForkedError: The scheduler is the parent process's.
     #[pyo3(signature = (tasks, *, replace=false))]
@@ -167,6 +175,7 @@ impl Scheduler {
     ///     ValueError: A number is out of its bounds.
     ///     TypeError: An argument is of the wrong type.
     ///     DuplicateTaskError: The `id` is taken.
+    ///     UnknownTaskError: It depends on a task that the scheduler does not know.
     ///     SchedulerClosedError: The scheduler is shut down.
     ///     ForkedError: The scheduler is the parent process's.
     ///
@@ -204,6 +213,7 @@ impl Scheduler {
     ///     ValueError: A number is out of its bounds, or the datetime is naive.
     ///     TypeError: An argument is of the wrong type.
     ///     DuplicateTaskError: The `id` is taken.
+    ///     UnknownTaskError: It depends on a task that the scheduler does not know.
     ///     SchedulerClosedError: The scheduler is shut down.
     ///     ForkedError: The scheduler is the parent process's.
     ///
@@ -324,6 +334,8 @@ impl Scheduler {
     }
 
     /// Give the due time of the earliest waiting task; `None` if none waits.
+    ///
+    /// A task that waits for others does not count.
     fn next_due(&self) -> PyResult<Option<f64>> {
         Ok(self.inner()?.next_due()?.map(as_seconds))
     }
@@ -496,7 +508,7 @@ impl Scheduler {
         }
         self.place(py, &mut draft)?;
         let (inner, labelled) = (self.inner()?, draft.is_labelled());
-        let task = draft.into_core(py, || inner.now())?;
+        let task = draft.into_core(py, || inner.now(), |_| None)?;
         Task::on(py, inner.schedule(task)?, labelled)
     }
 
@@ -540,12 +552,17 @@ impl Scheduler {
         replace: bool,
     ) -> PyResult<()> {
         let now = inner.now();
+        // Made when a task depends on another one of these.
+        let places: OnceCell<HashMap<usize, usize>> = OnceCell::new();
+        let address = |(place, task): (usize, &Bound<'_, Task>)| (task.as_ptr().addr(), place);
+        let all = || tasks.iter().enumerate().map(address).collect();
+        let place = |task: &Py<Task>| places.get_or_init(all).get(&task.as_ptr().addr()).copied();
         let core = tasks
             .iter()
             .filter_map(|task| task.get().copy_draft(py))
             .map(|mut draft| {
                 self.place(py, &mut draft)?;
-                draft.into_core(py, || now)
+                draft.into_core(py, || now, place)
             })
             .collect::<PyResult<Vec<crate::Task>>>()?;
         inner.schedule_with(core, replace, |handles| {

@@ -11,9 +11,10 @@ use pyo3::prelude::*;
 use pyo3::types::{PyCFunction, PyWeakrefReference};
 
 use super::blocking;
+use super::dependencies::Needed;
 use super::draft::{Draft, Options, arguments};
 use super::elsewhere;
-use super::errors::{exception, task_error, timed_out};
+use super::errors::{cancelled_by, exception, task_error, timed_out};
 use super::job::{Callee, Returned};
 use super::listener::Callback;
 use super::numbers::{Maybe, When, as_seconds, duration, integer, out_of_bounds, task_id, timeout};
@@ -40,6 +41,10 @@ use crate::{TaskError, TaskHandle, TaskId, TaskState, Value, Waker, stop_at_end}
 ///     priority: Among tasks with equal due times the higher goes first.
 ///     max_runs: How many slots are run at most; the retries of a slot do not count.
 ///     until: The instant after which a series has no slot.
+///     depends_on: The tasks that it waits for, as objects or ids: it runs at its due time or when
+///         the last of them is DONE, whichever is later. If one ends FAILED or CANCELLED, it is
+///         cancelled with `DependencyFailed`. Each was scheduled before, or is by the same
+///         `schedule_all`.
 ///     jitter: Each run is due at its slot plus a random part of up to this, which moves no later
 ///         slot. With a `FixedRate` it must be shorter than the period.
 ///     executor: What runs the job instead of a worker: a `concurrent.futures.Executor`, or a
@@ -225,6 +230,17 @@ impl Task {
         })
     }
 
+    /// Why there is no result.
+    fn refusal(&self, py: Python<'_>, error: &TaskError) -> PyErr {
+        match error {
+            TaskError::Cancelled => {
+                let last = self.handle.get().and_then(TaskHandle::last_error);
+                cancelled_by(py, last.as_ref())
+            }
+            error => task_error(py, error),
+        }
+    }
+
     pub(super) fn recurrence_object<'py>(&self, py: Python<'py>) -> Option<Bound<'py, PyAny>> {
         if let Some(draft) = &*self.draft() {
             return draft.label.as_ref().map(|label| label.bind(py).clone());
@@ -241,9 +257,10 @@ impl Task {
     #[pyo3(
         signature = (
             id=None, *, due, job, args=None, recurrence=None, retry=None, priority=None,
-            max_runs=None, until=None, jitter=Maybe::LeftOut, executor=None
+            max_runs=None, until=None, depends_on=None, jitter=Maybe::LeftOut,
+            executor=None
         ),
-        text_signature = "(id=None, *, due, job, args=(), recurrence=None, retry=None, priority=0, max_runs=None, until=None, jitter=0.0, executor=None)"
+        text_signature = "(id=None, *, due, job, args=(), recurrence=None, retry=None, priority=0, max_runs=None, until=None, depends_on=(), jitter=0.0, executor=None)"
     )]
     #[expect(clippy::too_many_arguments, reason = "the keyword parameters of a Python class")]
     fn new(
@@ -257,6 +274,7 @@ impl Task {
         priority: Option<&Bound<'_, PyAny>>,
         max_runs: Option<&Bound<'_, PyAny>>,
         until: Option<&Bound<'_, PyAny>>,
+        depends_on: Option<&Bound<'_, PyAny>>,
         jitter: Maybe<'_>,
         executor: Option<&Bound<'_, PyAny>>,
     ) -> PyResult<Self> {
@@ -278,6 +296,7 @@ impl Task {
                 until: until.map(|until| When::new("until", until)).transpose()?,
                 jitter: jitter.read(Duration::ZERO, |jitter| duration("jitter", jitter))?,
             },
+            depends_on: depends_on.map_or(Ok(Vec::new()), Needed::all)?,
         };
         draft.check()?;
         let claimed = AtomicBool::new(false);
@@ -357,6 +376,8 @@ impl Task {
     }
 
     /// The last failure, also of a series that goes on; `None` if no run failed.
+    ///
+    /// `DependencyFailed` if it was cancelled because of a task that it depends on.
     #[getter]
     fn error(&self, py: Python<'_>) -> PyResult<Option<Py<PyAny>>> {
         let error = self.scheduled_handle()?.and_then(TaskHandle::last_error);
@@ -422,7 +443,8 @@ impl Task {
     /// Raises:
     ///     TimeoutError: The task had not ended in time; `concurrent.futures.TimeoutError` on
     ///         Python 3.10, where the two differ.
-    ///     concurrent.futures.CancelledError: It was cancelled.
+    ///     concurrent.futures.CancelledError: It was cancelled; from `DependencyFailed`, if because
+    ///         of a task that it depends on.
     ///     BaseException: It ended FAILED: the error of its last run, or `JobReturnedFalse`.
     #[pyo3(signature = (timeout=None))]
     fn result(&self, py: Python<'_>, timeout: Option<&Bound<'_, PyAny>>) -> PyResult<Py<PyAny>> {
@@ -430,7 +452,7 @@ impl Task {
             Ok(value) => Ok(value
                 .downcast_ref::<Returned>()
                 .map_or_else(|| py.None(), |returned| returned.0.clone_ref(py))),
-            Err(error) => Err(task_error(py, &error)),
+            Err(error) => Err(self.refusal(py, &error)),
         }
     }
 
@@ -441,7 +463,7 @@ impl Task {
     ///
     /// Raises:
     ///     TimeoutError: As for `result`.
-    ///     concurrent.futures.CancelledError: The task was cancelled.
+    ///     concurrent.futures.CancelledError: As for `result`.
     #[pyo3(signature = (timeout=None))]
     fn exception(
         &self,
@@ -451,7 +473,7 @@ impl Task {
         match self.ended(py, timeout)? {
             Ok(_) => Ok(None),
             Err(TaskError::Failed(error)) => Ok(Some(exception(py, &error))),
-            Err(error) => Err(task_error(py, &error)),
+            Err(error) => Err(self.refusal(py, &error)),
         }
     }
 
@@ -577,7 +599,9 @@ impl Task {
             let rule = draft.rule.as_ref().and_then(Rule::object);
             let policy = draft.policy.iter().flat_map(Policy::objects);
             let others = rule.into_iter().chain(policy).chain(&draft.label).chain(&draft.executor);
-            return others.into_iter().try_for_each(|object| visit.call(object));
+            others.into_iter().try_for_each(|object| visit.call(object))?;
+            let needed = draft.depends_on.iter().filter_map(Needed::object);
+            return needed.into_iter().try_for_each(|task| visit.call(task));
         }
         let mut result = Ok(());
         if let Some(handle) = self.handle.get() {

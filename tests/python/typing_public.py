@@ -159,7 +159,11 @@ def tasks(scheduler: Scheduler) -> None:
         priority=1,
         max_runs=3,
         until=SOON + timedelta(hours=1),
+        depends_on=("a", 1),
     )
+    Task(due=0, job=Report(), depends_on=[task])
+    Task(due=0, job=add, args=(1,), depends_on=[task, "a"])
+    Task(due=0, job=Report(), depends_on=[1.5])  # type: ignore[list-item]
     Task(7, due=0, job=lambda: None)
     Task(due=0.5, job=Report(), until=10, jitter=timedelta(seconds=1))
     assert_type(task.preview(3), list[float])
@@ -204,6 +208,7 @@ def shorthands(scheduler: Scheduler) -> None:
     assert_type(scheduler.at(12.5, Report(), id=5), Task)
     assert_type(scheduler.every(600, add, 1, first=SOON, until=SOON, jitter=1), Task)
     assert_type(scheduler.every(FixedDelay(600), Report(), first=0), Task)
+    scheduler.after(5, Report(), depends_on=[scheduler.at(SOON, Report()), "sum"])
     scheduler.after(5, add, "one")  # type: ignore[arg-type]
     scheduler.after(5, print, unknown=1)  # type: ignore[call-overload]
 
