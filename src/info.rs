@@ -30,6 +30,8 @@ pub struct TaskInfo {
     pub started: Option<Timestamp>,
     /// When its last finished run ended.
     pub finished: Option<Timestamp>,
+    /// Whether it is paused.
+    pub paused: bool,
 }
 
 /// What is counted and noted of a task's runs.
@@ -70,6 +72,7 @@ impl Facts {
 
     pub(crate) fn into_info(self, id: TaskId, state: TaskState, due: Timestamp) -> TaskInfo {
         let Self { runs, failures, missed, error, started, finished } = self;
-        TaskInfo { id, state, due, runs, failures, missed, error, started, finished }
+        let paused = false;
+        TaskInfo { id, state, due, runs, failures, missed, error, started, finished, paused }
     }
 }

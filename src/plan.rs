@@ -27,7 +27,7 @@ pub(crate) struct Plan {
 #[derive(Debug)]
 pub(crate) enum Verdict {
     /// Another run: a retry, or the next slot.
-    Again { due: Timestamp, missed: u64 },
+    Again(Next),
     /// None: the task ends as its last run did.
     End,
     /// None: a rule of the task failed, and so does the task.
@@ -78,6 +78,38 @@ impl Plan {
         self.series.as_ref().map_or(first, |series| series.due(first, chance))
     }
 
+    /// The run that waits is due at `due` instead. If it is a slot's first, the series goes on from
+    /// there.
+    pub(crate) fn reschedule(&mut self, due: Timestamp) {
+        if self.slot_failures == 0 {
+            self.slot = self.slot.moved(due);
+        }
+    }
+
+    /// The run that waits is due now. A series has one more run, before the slot that it waited for.
+    pub(crate) fn hurry(&mut self) {
+        if self.is_series() && self.slot_failures == 0 {
+            self.slot = self.slot.postponed();
+        }
+    }
+
+    /// What a task that was paused, and was due at `due`, goes on with at `now`, if not with the run
+    /// that it waited for.
+    pub(crate) fn go_on(
+        &mut self,
+        due: Timestamp,
+        now: Timestamp,
+        chance: fn() -> f64,
+    ) -> Option<Next> {
+        if now <= due || self.slot_failures > 0 || self.slot.is_to_come() {
+            return None;
+        }
+        let series = self.series.as_ref()?;
+        let Next { due, missed } = series.skip(self.slot, now)?;
+        self.slot = self.slot.moved(due);
+        Some(Next { due: series.due(due, chance), missed })
+    }
+
     /// Decides what follows a run that ended at `finished`, with `error` if it failed, and moves
     /// the plan on to it. `chance` gives numbers from 0 to 1.
     #[inline(never)] // so that it is not in the way of tasks without a plan
@@ -106,7 +138,7 @@ impl Plan {
             // A retry never starts at or after the next slot: that slot is run instead.
             let in_time = |due: &Timestamp| next.is_none_or(|(_, next)| *due < next.due);
             if let Some(due) = retry.filter(in_time) {
-                return Ok(Verdict::Again { due, missed: 0 });
+                return Ok(Verdict::Again(due.into()));
             }
         }
         let Some((series, Next { due, missed })) = next else {
@@ -114,7 +146,7 @@ impl Plan {
         };
         self.slot = self.slot.following(due);
         self.slot_failures = 0;
-        Ok(Verdict::Again { due: series.due(due, chance), missed })
+        Ok(Verdict::Again(Next { due: series.due(due, chance), missed }))
     }
 
     fn retry_due(
@@ -145,7 +177,7 @@ mod tests {
 
     fn failed(plan: &mut Plan, finished: i64) -> Option<i64> {
         match plan.after(Some(&JobError::new("failed")), at(finished), || 0.5) {
-            Verdict::Again { due, .. } => Some(due.as_nanos()),
+            Verdict::Again(next) => Some(next.due.as_nanos()),
             Verdict::End => None,
             Verdict::Broken(error) => panic!("{error}"),
         }

@@ -13,8 +13,8 @@ use crate::state::{CancelMove, TaskState};
 use crate::wakers::Wakers;
 
 impl Live for TaskRef {
-    fn is_live(&self) -> bool {
-        self.state.is_waiting()
+    fn is_live(entry: &Entry<Self>) -> bool {
+        entry.task.is_entered(entry.due, entry.ticket)
     }
 }
 
@@ -38,6 +38,10 @@ pub(crate) struct Room {
     pub(crate) registry: Registry,
     pub(crate) idle: Idle,
     pub(crate) phase: Phase,
+    /// Whether nothing is to start, for now.
+    pub(crate) paused: bool,
+    /// Tasks that are paused, and in neither heap.
+    pub(crate) held: usize,
     /// The size of the pool.
     workers: usize,
     /// Runs that go on.
@@ -107,6 +111,8 @@ impl Room {
             registry,
             idle: Idle::default(),
             phase: Phase::Open,
+            paused: false,
+            held: 0,
             workers,
             running: 0,
             telling: 0,
@@ -123,20 +129,34 @@ impl Room {
         }
     }
 
-    pub(crate) fn push(&mut self, task: TaskRef, announced: bool) -> Result<(), TaskRef> {
-        if self.phase != Phase::Open || !task.state.enter() {
+    /// Takes in a task on its way; for `told` see [`TaskQueue::add`](crate::queue::TaskQueue::add).
+    pub(crate) fn push(&mut self, task: TaskRef, told: Option<Timestamp>) -> Result<(), TaskRef> {
+        let held = task.is_held();
+        let enters = |task: &TaskRef| if held { task.state.rest() } else { task.state.enter() };
+        if self.phase != Phase::Open || !enters(&task) {
             return Err(task);
         }
-        self.queue(task, announced);
+        if held {
+            self.hold(&task);
+        } else {
+            let announced = told == Some(task.due());
+            self.queue(task, announced);
+        }
         Ok(())
+    }
+
+    /// Takes in a task that is PAUSED.
+    pub(crate) fn hold(&mut self, task: &TaskRef) {
+        task.set_place(Place::Held);
+        self.held += 1;
     }
 
     /// Queues a task that is WAITING, while the queue is open.
     pub(crate) fn queue(&mut self, task: TaskRef, announced: bool) {
         self.sequence += 1;
         task.set_place(if announced { Place::Announced } else { Place::Waiting });
-        let (due, priority, sequence) = (task.due(), task.priority, self.sequence);
-        let entry = Entry { due, priority, sequence, task };
+        let (due, priority, ticket) = (task.due(), task.priority, task.ticket());
+        let entry = Entry { due, priority, ticket, sequence: self.sequence, task };
         if announced {
             self.announced.push(entry);
         } else {
@@ -157,29 +177,38 @@ impl Room {
         entries
     }
 
-    /// Puts them back; gives those that were cancelled meanwhile, to be dropped.
+    /// Puts them back; gives those that were taken away meanwhile, to be dropped.
     pub(crate) fn put_announced(&mut self, entries: Vec<Entry<TaskRef>>) -> Vec<Entry<TaskRef>> {
         self.announcing = 0;
-        let mut cancelled = Vec::new();
+        let mut gone = Vec::new();
         for entry in entries {
-            if entry.task.state.is_waiting() {
+            if Live::is_live(&entry) {
                 entry.task.set_place(Place::Announced);
                 self.announced.push(entry);
             } else {
-                cancelled.push(entry);
+                gone.push(entry);
             }
         }
-        cancelled
+        gone
     }
 
     pub(crate) fn note_cancel(&mut self, task: &TaskRef, cancelled: CancelMove, told: bool) {
         if cancelled == CancelMove::Cancelled {
             self.telling += usize::from(told);
-            match task.place() {
-                Place::Waiting => self.waiting.note_tombstone(),
-                Place::Announced => self.announced.note_tombstone(),
-                Place::Out => {}
+            self.leave(task);
+        }
+    }
+
+    /// A task is not to be found where it was any more.
+    pub(crate) fn leave(&mut self, task: &TaskRef) {
+        match task.place() {
+            Place::Waiting => self.waiting.note_tombstone(),
+            Place::Announced => self.announced.note_tombstone(),
+            Place::Held => {
+                self.held -= 1;
+                task.set_place(Place::Out);
             }
+            Place::Out => {}
         }
     }
 
@@ -212,6 +241,9 @@ impl Room {
     pub(crate) fn take(&mut self, now: Timestamp) -> Take {
         if self.phase == Phase::Closed {
             return Take::Closed;
+        }
+        if self.paused {
+            return Take::Nothing;
         }
         while let Some(entry) = self.pop_ready(now) {
             // A cancel needs the lock to leave WAITING, so this start always wins; the move still
@@ -263,9 +295,10 @@ impl Room {
         }
     }
 
-    /// The same for the workers, to whom nothing is due while DUE events are being sent.
+    /// The same for the workers, to whom nothing is due while DUE events are being sent, nor while the
+    /// scheduler is paused.
     pub(crate) fn head_for_workers(&mut self) -> Option<Timestamp> {
-        if self.announcing > 0 { None } else { self.head_due() }
+        if self.announcing > 0 || self.paused { None } else { self.head_due() }
     }
 
     pub(crate) fn second_due(&self) -> Option<Timestamp> {
@@ -281,7 +314,11 @@ impl Room {
     /// Takes the tombstones that left the heaps, to be dropped with no lock held.
     pub(crate) fn take_gone(&mut self) -> [Vec<Entry<TaskRef>>; 2] {
         let gone = [self.waiting.take_gone(), self.announced.take_gone()];
-        gone.iter().flatten().for_each(|entry| entry.task.set_place(Place::Out));
+        // An entry that was replaced says nothing of where the task is.
+        let last = |entry: &&Entry<TaskRef>| {
+            entry.ticket == entry.task.ticket() && entry.task.state.get().is_end()
+        };
+        gone.iter().flatten().filter(last).for_each(|entry| entry.task.set_place(Place::Out));
         gone
     }
 
@@ -342,10 +379,10 @@ impl Room {
     pub(crate) fn is_quiet(&mut self, now: Timestamp, despite_naps: bool) -> bool {
         let asleep = if despite_naps { self.naps.runs() } else { 0 };
         // While every worker's run sleeps, what is due cannot start before the clock moves.
-        let all_asleep = asleep == self.workers;
+        let nothing_starts = asleep == self.workers || self.paused;
         self.running == asleep
             && self.telling + self.announcing == 0
-            && (all_asleep || self.head_due().is_none_or(|due| due > now))
+            && (nothing_starts || self.head_due().is_none_or(|due| due > now))
     }
 
     /// Whether the last worker and the last run have ended.

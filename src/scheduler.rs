@@ -302,7 +302,7 @@ impl Scheduler {
         self.shared().clock.now()
     }
 
-    /// When the earliest waiting task is due.
+    /// When the earliest waiting task is due, of those that are not paused.
     ///
     /// # Errors
     /// [`Error::Forked`].
@@ -325,8 +325,9 @@ impl Scheduler {
     /// [`Error::Forked`].
     pub fn stats(&self) -> Result<Stats, Error> {
         let shared = self.checked()?;
-        let (waiting, running) = shared.queue.load();
-        Ok(shared.queue.lock().registry.totals.stats(shared.workers, waiting, running))
+        let (waiting, paused, running) = shared.queue.load();
+        let now = Stats { workers: shared.workers, waiting, running, paused, ..Stats::default() };
+        Ok(shared.queue.lock().registry.totals.stats(now))
     }
 
     /// Has `listener` told of events of these kinds, from now on.

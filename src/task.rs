@@ -2,10 +2,11 @@
 
 use std::any::Any;
 use std::fmt;
+use std::num::NonZeroU64;
 use std::sync::Arc;
 use std::time::Duration;
 
-use crate::clock::Timestamp;
+use crate::clock::{Timestamp, saturating_nanos};
 use crate::error::Error;
 use crate::id::TaskId;
 use crate::job::{IntoJob, Job, JobError};
@@ -68,7 +69,11 @@ impl Task {
     pub fn recurrence(mut self, recurrence: impl Recurrence) -> Self {
         // A one-off with or without saying so is the same task.
         if !(&recurrence as &dyn Any).is::<OneTime>() {
-            self.series().recurrence = Some(Box::new(recurrence));
+            let grid =
+                recurrence.grid().map_or(0, |period| saturating_nanos(period).unsigned_abs());
+            let series = self.series();
+            series.grid = NonZeroU64::new(grid);
+            series.recurrence = Some(Box::new(recurrence));
         }
         self
     }

@@ -11,6 +11,7 @@ use std::path::{Path, PathBuf};
 /// must point down the picture in ARCHITECTURE.md. `lib` imports all and is imported by nobody.
 const ARROWS: &str = "
 waiting: clock closing crew error scheduler sync
+steering: clock error handle id registry scheduler state
 scheduler: admission builder clock crew error event handle id info job record recurrence
     registry shared state stats task
 builder: clock crew error event queue reading registry scheduler shared stops surroundings sync threads
@@ -19,15 +20,16 @@ crew: closing error shared surroundings threads
 closing: room shared state
 threads: announcer error inside shared surroundings sync worker
 announcer: room shared surroundings
-worker: chance clock event heap info inside job later plan record room run shared surroundings
-shared: clock error event handle inside job nap queue reading record room run state stops sync
-queue: clock heap job nap patience record registry room slack state sync
+worker: chance clock event heap info inside job later plan record recurrence room run shared surroundings
+shared: clock error event handle hold inside job nap queue reading record room run state stops sync
+queue: clock error heap hold job nap patience record registry room slack state sync
 event: clock id inside job sync
 stops: job later record sync
 handle: clock error id info inside job record run state sync
 task: clock error id job plan record recurrence retry series
 reading: clock job sync
 manual_clock: clock error sync
+hold: chance clock error record room state
 room: clock error heap idle info nap record registry state wakers
 slack: clock
 registry: error id info record roll stats
@@ -39,7 +41,7 @@ wakers: clock
 patience: clock
 run: clock error id inside job leash nap record state sync
 inside: record
-record: clock id info job leash plan series state sync
+record: clock id info job leash plan recurrence series state sync
 plan: clock error job recurrence retry series
 series: clock error job recurrence
 info: clock id job state
@@ -48,7 +50,7 @@ recurrence: clock error job
 retry: chance clock error job
 job: clock later run
 later: job
-state: sync
+state: clock sync
 leash: sync
 sync: clock
 clock: error

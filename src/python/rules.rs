@@ -86,6 +86,13 @@ impl Recurrence for Rule {
             }),
         }
     }
+
+    fn grid(&self) -> Option<Duration> {
+        match self {
+            Self::Rate(rate) => rate.grid(),
+            Self::Delay(_) | Self::Custom(_) => None,
+        }
+    }
 }
 
 /// A retry policy as the core gets it.
