@@ -30,6 +30,13 @@ pub enum Error {
         /// What it has to be.
         bound: &'static str,
     },
+    /// No such group has a limit.
+    UnknownGroup {
+        /// The name that was given.
+        group: String,
+        /// The groups of the scheduler.
+        known: Vec<String>,
+    },
     /// The call would wait for the job or listener that makes it.
     InsideJob(&'static str),
     /// The wait's timeout came first.
@@ -68,6 +75,16 @@ impl fmt::Display for Error {
             ),
             Self::InvalidValue { parameter, value, bound } => {
                 write!(f, "{parameter} must be {bound}, not {value}")
+            }
+            Self::UnknownGroup { group, known } if known.is_empty() => {
+                write!(
+                    f,
+                    "group must be one that the scheduler has a limit for, not {group:?}; it has none"
+                )
+            }
+            Self::UnknownGroup { group, known } => {
+                let known: Vec<String> = known.iter().map(|name| format!("{name:?}")).collect();
+                write!(f, "group must be one of {}, not {group:?}", known.join(", "))
             }
             Self::InsideJob(call) => write!(
                 f,

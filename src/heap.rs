@@ -225,6 +225,11 @@ impl<T: Live> DueHeap<T> {
         std::mem::take(&mut self.gone)
     }
 
+    /// Adds tombstones of another heap to those that are to be dropped.
+    pub(crate) fn bury(&mut self, gone: Vec<Entry<T>>) {
+        self.gone.extend(gone);
+    }
+
     /// Live entries.
     pub(crate) fn len(&self) -> usize {
         self.line.len() + self.entries.len() + self.retiring.len() - self.tombstones

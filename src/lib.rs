@@ -40,6 +40,7 @@ mod inside;
 mod job;
 mod later;
 mod leash;
+mod limits;
 mod manual_clock;
 mod nap;
 mod patience;

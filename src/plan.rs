@@ -20,8 +20,15 @@ pub(crate) struct Plan {
     /// The slot that is being run.
     pub(crate) slot: Slot,
     /// Failed attempts of that slot.
-    pub(crate) slot_failures: u64,
+    pub(crate) slot_failures: u32,
+    /// The group that its describer named.
+    pub(crate) named: Option<Box<GroupName>>,
+    /// Of which group the task is; 0: of none. See [`Names`](crate::limits::Names).
+    pub(crate) group: u16,
 }
+
+/// The name of a group, as a thin pointer.
+pub(crate) struct GroupName(pub(crate) String);
 
 /// What follows.
 #[derive(Debug)]
@@ -36,7 +43,14 @@ pub(crate) enum Verdict {
 
 impl Default for Plan {
     fn default() -> Self {
-        Self { series: None, retry: None, slot: Slot::first(Timestamp::ZERO), slot_failures: 0 }
+        Self {
+            series: None,
+            retry: None,
+            slot: Slot::first(Timestamp::ZERO),
+            slot_failures: 0,
+            named: None,
+            group: 0,
+        }
     }
 }
 
@@ -62,7 +76,7 @@ impl Plan {
 
     /// The number of this attempt at the slot, from 1.
     pub(crate) fn attempt(&self) -> u64 {
-        self.slot_failures + 1
+        u64::from(self.slot_failures) + 1
     }
 
     pub(crate) fn check(&self, due: Timestamp) -> Result<(), Error> {
@@ -133,7 +147,7 @@ impl Plan {
             None => None,
         };
         if let Some(error) = error {
-            self.slot_failures += 1;
+            self.slot_failures = self.slot_failures.saturating_add(1);
             let retry = self.retry_due(error, finished)?;
             // A retry never starts at or after the next slot: that slot is run instead.
             let in_time = |due: &Timestamp| next.is_none_or(|(_, next)| *due < next.due);
@@ -157,7 +171,7 @@ impl Plan {
         let Some(retry) = &self.retry else {
             return Ok(None);
         };
-        let delay = contain(|| retry.delay_after(error, self.slot_failures))??;
+        let delay = contain(|| retry.delay_after(error, self.slot_failures.into()))??;
         let allows = |due: &Timestamp| self.series.as_ref().is_none_or(|all| all.allows(*due));
         Ok(delay.map(|delay| finished + delay).filter(allows))
     }

@@ -12,7 +12,6 @@ use crate::job::contain;
 use crate::nap::{Nap, Sleeper};
 use crate::patience::Patience;
 use crate::record::{End, Outcome, Over, Place, TaskRef};
-use crate::registry::Registry;
 use crate::room::{Last, Owed, Phase, Room, Take};
 use crate::state::{CancelMove, Control, ControlOutcome};
 use crate::sync::{Condvar, Generation, Mutex, MutexGuard};
@@ -26,10 +25,10 @@ pub(crate) struct TaskQueue {
 }
 
 impl TaskQueue {
-    pub(crate) fn new(workers: usize, pace: Pace, registry: Registry) -> Self {
+    pub(crate) fn new(pace: Pace, room: Room) -> Self {
         Self {
-            room: Mutex::new(Room::new(workers, registry)),
-            bells: (0..=workers).map(|_| Condvar::new()).collect(),
+            bells: (0..=room.workers).map(|_| Condvar::new()).collect(),
+            room: Mutex::new(room),
             pace,
             made_in: Generation::current(),
         }
@@ -66,7 +65,7 @@ impl TaskQueue {
     /// How many tasks wait, how many of them are paused, and how many run.
     pub(crate) fn load(&self) -> (usize, usize, usize) {
         let room = self.lock();
-        (room.waiting.len() + room.announced.len() + room.held, room.held, room.running)
+        (room.waiting_count(), room.held, room.running)
     }
 
     pub(crate) fn is_deserted(&self) -> bool {
@@ -134,9 +133,14 @@ impl TaskQueue {
             task.pull_leash();
             bells = room.naps.end_of(task.number);
         }
-        // A task less leaves the head covered; only a rebuild that began wants somebody.
-        if room.is_rebuilding() {
+        // A task less leaves the head covered; only a rebuild that began wants somebody, or another
+        // of its group.
+        if room.is_rebuilding() || task.is_grouped() {
+            // In a drain it may have been the last that somebody slept for.
+            let drains = room.phase == Phase::Draining;
+            let summoned = if drains { room.idle.summon_all() } else { Vec::new() };
             self.unlock(room, Timestamp::MIN);
+            self.ring(&summoned);
         } else {
             release(room);
         }
@@ -192,8 +196,10 @@ impl TaskQueue {
         }
         room.settle(owed);
         owed.moves = room.moves; // the clock is read again before any sleep
-        let take = room.take(now);
+        let take = room.take(now, owed);
+        let summoned = if room.keeps_sleepers(&take) { room.idle.summon_all() } else { Vec::new() };
         self.unlock(room, now);
+        self.ring(&summoned);
         drop(last); // perhaps with the last reference to a task
         take
     }
@@ -256,9 +262,9 @@ impl TaskQueue {
     }
 
     /// A run that went on elsewhere is over, at `now`.
-    pub(crate) fn end_elsewhere(&self, now: Timestamp) {
+    pub(crate) fn end_elsewhere(&self, group: Option<u16>, now: Timestamp) {
         let mut room = self.lock();
-        room.running -= 1;
+        room.end_run(group);
         self.unlock_and_tell(room, now);
     }
 

@@ -30,7 +30,7 @@ pub(crate) type UniqueRef = triomphe::UniqueArc<Record>;
 #[derive(Debug)]
 pub(crate) struct Record {
     pub(crate) state: StateCell,
-    /// A [`Place`] and the bits below. All but NAMED is guarded by the queue's lock, so Relaxed
+    /// A [`Place`] and the bits below. All but NAMED and GROUPED is guarded by the queue's lock, so Relaxed
     /// everywhere.
     marks: AtomicU8,
     /// Renewed when the task's entry is replaced or taken back: those that it had before are
@@ -58,6 +58,8 @@ pub(crate) enum Place {
     Announced = 2,
     /// In no heap: the task is paused.
     Held = 3,
+    /// Among those that wait for a place in their group.
+    Blocked = 4,
 }
 
 /// The bits of [`Record::marks`] that say a [`Place`].
@@ -66,6 +68,8 @@ const PLACE: u8 = 0b0000_0111;
 const NAMED: u8 = 0b0000_1000;
 /// The task is paused: when a run that goes on has ended, it is held.
 const PAUSED: u8 = 0b0001_0000;
+/// The task is of a group.
+const GROUPED: u8 = 0b0100_0000;
 /// It is paused and on its way into the queue, but that run is not held.
 const PASS: u8 = 0b0010_0000;
 
@@ -189,7 +193,9 @@ impl Record {
         work: Work,
         label: Option<Label>,
     ) -> Self {
-        let named = name.is_some();
+        let named = if name.is_some() { NAMED } else { 0 };
+        let of_group = work.plan.as_ref().is_some_and(|plan| plan.group != 0);
+        let grouped = if of_group { GROUPED } else { 0 };
         let body = match (name, work, label) {
             (None, Work { job, plan: None }, None) => Body::Plain(job),
             (name, work, label) => {
@@ -199,7 +205,7 @@ impl Record {
         };
         Self {
             state: StateCell::new(),
-            marks: AtomicU8::new(Place::Out as u8 | if named { NAMED } else { 0 }),
+            marks: AtomicU8::new(Place::Out as u8 | named | grouped),
             ticket: AtomicU16::new(0),
             priority,
             number: 0,
@@ -237,6 +243,7 @@ impl Record {
             1 => Place::Waiting,
             2 => Place::Announced,
             3 => Place::Held,
+            4 => Place::Blocked,
             _ => Place::Out,
         }
     }
@@ -253,6 +260,15 @@ impl Record {
     fn mark(&self, mark: u8, on: bool) {
         let others = self.marks.load(Ordering::Relaxed) & !mark;
         self.marks.store(others | if on { mark } else { 0 }, Ordering::Relaxed);
+    }
+
+    pub(crate) fn is_grouped(&self) -> bool {
+        self.is_marked(GROUPED)
+    }
+
+    /// The group of a task that waits, if it is of one.
+    pub(crate) fn group(&self) -> Option<u16> {
+        if self.is_grouped() { self.body.lock().plan().map(|plan| plan.group) } else { None }
     }
 
     pub(crate) fn is_paused(&self) -> bool {

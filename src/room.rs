@@ -6,6 +6,7 @@ use crate::error::Error;
 use crate::heap::{DueHeap, Entry, Live};
 use crate::idle::Idle;
 use crate::info::Ran;
+use crate::limits::Groups;
 use crate::nap::Naps;
 use crate::record::{Ended, Over, Place, TaskRef};
 use crate::registry::Registry;
@@ -35,6 +36,8 @@ pub(crate) struct Room {
     pub(crate) waiting: DueHeap<TaskRef>,
     /// Those whose DUE event was sent. Empty while nobody listens for it.
     pub(crate) announced: DueHeap<TaskRef>,
+    /// Due tasks that wait for a place in their group.
+    groups: Groups,
     pub(crate) registry: Registry,
     pub(crate) idle: Idle,
     pub(crate) phase: Phase,
@@ -43,7 +46,7 @@ pub(crate) struct Room {
     /// Tasks that are paused, and in neither heap.
     pub(crate) held: usize,
     /// The size of the pool.
-    workers: usize,
+    pub(crate) workers: usize,
     /// Runs that go on.
     pub(crate) running: usize,
     /// Cancelled tasks that listeners are being told of.
@@ -76,6 +79,8 @@ pub(crate) struct Owed {
     pub(crate) arrival: bool,
     /// Its run is over.
     pub(crate) run: bool,
+    /// The group of that run.
+    pub(crate) group: Option<u16>,
     /// The task of that run is to be ended.
     pub(crate) last: Option<Last>,
     /// What it took out of the queue has been told.
@@ -91,6 +96,10 @@ pub(crate) struct Last {
     pub(crate) ended: Ended,
 }
 
+/// How many due tasks one call lets wait for their groups: less than a millisecond's work. The worker
+/// then finds that there are more.
+const AT_ONCE: usize = 4096;
+
 /// What a worker got.
 pub(crate) enum Take {
     /// Nothing yet: somebody is to be told first of the task that it has ended.
@@ -104,10 +113,11 @@ pub(crate) enum Take {
 }
 
 impl Room {
-    pub(crate) fn new(workers: usize, registry: Registry) -> Self {
+    pub(crate) fn new(workers: usize, registry: Registry, groups: Groups) -> Self {
         Self {
             waiting: DueHeap::default(),
             announced: DueHeap::default(),
+            groups,
             registry,
             idle: Idle::default(),
             phase: Phase::Open,
@@ -208,7 +218,20 @@ impl Room {
                 self.held -= 1;
                 task.set_place(Place::Out);
             }
+            Place::Blocked => task.group().into_iter().for_each(|g| self.groups.note_tombstone(g)),
             Place::Out => {}
+        }
+        if let Some(group) = task.group() {
+            self.unblock(group); // it may have been the one that stands for its group
+        }
+    }
+
+    /// Lets the first of those in that wait for a place in `group`, if one is free.
+    fn unblock(&mut self, group: u16) {
+        self.announced.bury(self.groups.take_gone());
+        if let Some(entry) = self.groups.unblock(group) {
+            entry.task.set_place(Place::Announced); // or nobody wanted to hear of it
+            self.announced.push(entry);
         }
     }
 
@@ -234,22 +257,50 @@ impl Room {
         if std::mem::take(&mut owed.arrival) {
             self.idle.arrive();
         }
-        self.running -= usize::from(std::mem::take(&mut owed.run));
+        if std::mem::take(&mut owed.run) {
+            self.end_run(owed.group.take());
+        }
         self.telling -= usize::from(std::mem::take(&mut owed.telling));
     }
 
-    pub(crate) fn take(&mut self, now: Timestamp) -> Take {
+    /// A run is over, of this group if it was of one.
+    pub(crate) fn end_run(&mut self, group: Option<u16>) {
+        self.running -= 1;
+        if let Some(group) = group {
+            self.groups.leave(group);
+            self.unblock(group);
+        }
+    }
+
+    /// Whether workers sleep though all is over: they slept for tasks that waited for their group.
+    pub(crate) fn keeps_sleepers(&self, take: &Take) -> bool {
+        matches!(take, Take::Closed) && self.phase == Phase::Draining && !self.idle.is_empty()
+    }
+
+    pub(crate) fn take(&mut self, now: Timestamp, owed: &mut Owed) -> Take {
         if self.phase == Phase::Closed {
             return Take::Closed;
         }
         if self.paused {
             return Take::Nothing;
         }
-        while let Some(entry) = self.pop_ready(now) {
+        let mut blocked = 0;
+        while blocked < AT_ONCE
+            && let Some(entry) = self.pop_ready(now)
+        {
+            let group = entry.task.group();
+            if let Some(group) = group
+                && !self.groups.enter(group)
+            {
+                self.groups.block(group, entry);
+                blocked += 1;
+                continue;
+            }
             // A cancel needs the lock to leave WAITING, so this start always wins; the move still
             // says so itself.
             if entry.task.state.try_start() {
                 self.running += 1;
+                owed.group = group;
                 return Take::Task(entry);
             }
         }
@@ -261,7 +312,9 @@ impl Room {
         match self.phase {
             Phase::Open => false,
             Phase::Draining => {
-                let left = self.head_due().is_some_and(|due| due <= self.drained_at);
+                // Also what waits for its group: its place may be taken by a run that goes on
+                // elsewhere, whose end wakes a worker.
+                let left = self.next_due().is_some_and(|due| due <= self.drained_at);
                 self.announcing == 0 && !left
             }
             Phase::Closed => true,
@@ -295,7 +348,17 @@ impl Room {
         }
     }
 
-    /// The same for the workers, to whom nothing is due while DUE events are being sent, nor while the
+    /// The same, of all that wait.
+    pub(crate) fn next_due(&mut self) -> Option<Timestamp> {
+        self.head_due().into_iter().chain(self.groups.head_due()).min()
+    }
+
+    /// How many tasks wait.
+    pub(crate) fn waiting_count(&self) -> usize {
+        self.waiting.len() + self.announced.len() + self.groups.len() + self.held
+    }
+
+    /// The same as [`Room::head_due`] for the workers, to whom nothing is due while DUE events are being sent, nor while the
     /// scheduler is paused.
     pub(crate) fn head_for_workers(&mut self) -> Option<Timestamp> {
         if self.announcing > 0 || self.paused { None } else { self.head_due() }
@@ -326,11 +389,13 @@ impl Room {
     pub(crate) fn rebuild(&mut self) -> bool {
         self.waiting.step(4096);
         self.announced.step(4096);
+        self.groups.rebuild(4096);
+        self.announced.bury(self.groups.take_gone());
         self.is_rebuilding()
     }
 
     pub(crate) fn is_rebuilding(&self) -> bool {
-        self.waiting.is_retiring() || self.announced.is_retiring()
+        self.waiting.is_retiring() || self.announced.is_retiring() || self.groups.is_rebuilding()
     }
 
     /// Whether a reading of the clock is out of date.

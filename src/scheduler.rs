@@ -100,11 +100,11 @@ impl Scheduler {
     ///
     /// # Errors
     /// [`Error::DuplicateTask`] if the scheduler knows the id, [`Error::SchedulerClosed`] after a
-    /// shutdown, [`Error::InvalidValue`] for a rule out of bounds, [`Error::SpawnWorker`] if the
+    /// shutdown, [`Error::InvalidValue`] for a rule out of bounds, [`Error::UnknownGroup`], [`Error::SpawnWorker`] if the
     /// system gives no threads, [`Error::Forked`]. The task is then not scheduled.
-    pub fn schedule(&self, task: Task) -> Result<TaskHandle, Error> {
+    pub fn schedule(&self, mut task: Task) -> Result<TaskHandle, Error> {
         let shared = self.checked()?;
-        task.check()?;
+        task.prepare(&shared.groups)?;
         self.crew().threads.start(shared)?;
         if !shared.listeners.anybody() {
             return admit_and_bring(shared, task).map(|record| shared.handle(record));
@@ -150,12 +150,12 @@ impl Scheduler {
     /// As those.
     pub fn schedule_with(
         &self,
-        tasks: Vec<Task>,
+        mut tasks: Vec<Task>,
         replace: bool,
         accepted: impl FnOnce(&[TaskHandle]),
     ) -> Result<Vec<TaskHandle>, Error> {
         let shared = self.checked()?;
-        tasks.iter().try_for_each(Task::check)?;
+        tasks.iter_mut().try_for_each(|task| task.prepare(&shared.groups))?;
         self.crew().threads.start(shared)?;
         let Admitted { records, replaced, told } = admit_all(shared, tasks, replace)?;
         let handles: Vec<TaskHandle> =
@@ -307,7 +307,7 @@ impl Scheduler {
     /// # Errors
     /// [`Error::Forked`].
     pub fn next_due(&self) -> Result<Option<Timestamp>, Error> {
-        Ok(self.checked()?.queue.lock().head_due())
+        Ok(self.checked()?.queue.lock().next_due())
     }
 
     /// Says that the clock was moved, for clocks that do not say so themselves.

@@ -12,6 +12,7 @@ use crate::handle::TaskHandle;
 use crate::hold::Resumed;
 use crate::inside::{Identity, Place, enter, is_inside};
 use crate::job::contain;
+use crate::limits::Names;
 use crate::nap::Sleeper;
 use crate::queue::TaskQueue;
 use crate::reading::Reading;
@@ -30,6 +31,7 @@ pub(crate) struct Shared {
     pub(crate) queue: TaskQueue,
     pub(crate) listeners: Listeners,
     pub(crate) stops: Stops,
+    pub(crate) groups: Names,
     pub(crate) made_in: Generation,
 }
 

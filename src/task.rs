@@ -10,7 +10,8 @@ use crate::clock::{Timestamp, saturating_nanos};
 use crate::error::Error;
 use crate::id::TaskId;
 use crate::job::{IntoJob, Job, JobError};
-use crate::plan::Plan;
+use crate::limits::Names;
+use crate::plan::{GroupName, Plan};
 use crate::record::Label;
 use crate::recurrence::{OneTime, Recurrence};
 use crate::retry::RetryPolicy;
@@ -120,6 +121,12 @@ impl Task {
         self
     }
 
+    /// The group whose limit the task counts for; see [`Builder::limit`](crate::Builder::limit).
+    pub fn group(mut self, group: impl Into<String>) -> Self {
+        self.plan().named = Some(Box::new(GroupName(group.into())));
+        self
+    }
+
     /// Anything that is to be found again by [`TaskHandle::label`](crate::TaskHandle::label).
     pub fn label(mut self, label: impl Any + Send + Sync) -> Self {
         self.label = Some(Arc::new(label));
@@ -156,7 +163,16 @@ impl Task {
         Arc::get_mut(series).expect("a description is one, and shares nothing yet")
     }
 
-    pub(crate) fn check(&self) -> Result<(), Error> {
+    /// Checks the rules, and finds the group that it is of.
+    pub(crate) fn prepare(&mut self, groups: &Names) -> Result<(), Error> {
+        let Some(plan) = &mut self.plan else { return Ok(()) };
+        if let Some(name) = plan.named.take() {
+            plan.group = groups.find(&name.0)?;
+        }
+        plan.check(self.due)
+    }
+
+    fn check(&self) -> Result<(), Error> {
         self.plan.as_ref().map_or(Ok(()), |plan| plan.check(self.due))
     }
 }

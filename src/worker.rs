@@ -156,12 +156,13 @@ impl Unfinished for Elsewhere {
             return shared.drop_contained(work); // it goes on where it began, in the parent
         }
         shared.stops.forget(&task);
+        let group = work.plan.as_ref().map(|plan| plan.group).filter(|&group| group != 0);
         enter(Place::of(shared.identity()), || {
             let story = Story { shared: &shared, task, due, started, number, attempt };
             let ran = story.ran(&outcome, story.finished());
             story.follow(work, outcome, ran, gave_way);
         });
-        shared.queue.end_elsewhere(shared.clock.now());
+        shared.queue.end_elsewhere(group, shared.clock.now());
     }
 
     fn on_stop(&self, hook: StopHook) -> Option<StopHook> {

@@ -14,23 +14,25 @@ waiting: clock closing crew error scheduler sync
 steering: clock error handle id registry scheduler state
 scheduler: admission builder clock crew error event handle id info job record recurrence
     registry shared state stats task
-builder: clock crew error event queue reading registry scheduler shared stops surroundings sync threads
+builder: clock crew error event limits queue reading registry room scheduler shared stops surroundings
+    sync threads
 admission: chance error id record registry shared task
 crew: closing error shared surroundings threads
 closing: room shared state
 threads: announcer error inside shared surroundings sync worker
 announcer: room shared surroundings
 worker: chance clock event heap info inside job later plan record recurrence room run shared surroundings
-shared: clock error event handle hold inside job nap queue reading record room run state stops sync
-queue: clock error heap hold job nap patience record registry room slack state sync
+shared: clock error event handle hold inside job limits nap queue reading record room run state stops sync
+queue: clock error heap hold job nap patience record room slack state sync
 event: clock id inside job sync
 stops: job later record sync
 handle: clock error id info inside job record run state sync
-task: clock error id job plan record recurrence retry series
+task: clock error id job limits plan record recurrence retry series
 reading: clock job sync
 manual_clock: clock error sync
 hold: chance clock error record room state
-room: clock error heap idle info nap record registry state wakers
+limits: clock error heap record
+room: clock error heap idle info limits nap record registry state wakers
 slack: clock
 registry: error id info record roll stats
 roll: record

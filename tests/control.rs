@@ -433,7 +433,9 @@ fn who_waits_for_quiet_is_told_when_a_pause_brings_it() {
     let due = scheduler.schedule(Task::new(at(0), || ())).unwrap();
     let idle = Arc::new(AtomicU64::new(0));
     let count = Arc::clone(&idle);
-    let counting = move || drop(count.fetch_add(1, Ordering::SeqCst));
+    let counting = move || {
+        count.fetch_add(1, Ordering::SeqCst);
+    };
     assert!(scheduler.when_idle(counting).unwrap().is_some());
     assert_eq!(due.pause().unwrap(), Applied);
     assert_eq!(idle.load(Ordering::SeqCst), 0, "a run goes on");

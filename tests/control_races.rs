@@ -53,7 +53,7 @@ fn disturb(scheduler: &Scheduler, task: &TaskHandle, dice: &mut Dice) -> bool {
             5 => drop(task.reschedule(now + secs(1000)).unwrap()),
             6 | 7 => drop(task.run_now().unwrap()),
             _ if dice.roll(3) == 0 => {
-                cancelled |= task.cancel().unwrap() == CancelOutcome::Cancelled
+                cancelled |= task.cancel().unwrap() == CancelOutcome::Cancelled;
             }
             _ => {}
         }

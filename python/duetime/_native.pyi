@@ -60,6 +60,7 @@ class _TaskOptions(TypedDict, total=False):
     until: float | datetime | None
     jitter: Seconds
     executor: Executor | Callable[[], Executor] | None
+    group: str | None
 
 _Errors: TypeAlias = type[BaseException] | tuple[type[BaseException], ...]
 
@@ -499,6 +500,7 @@ class Task:
             slot. With a `FixedRate` it must be shorter than the period.
         executor: What runs the job instead of a worker: a `concurrent.futures.Executor`, or a
             callable that makes one; the scheduler's by default.
+        group: The group of the scheduler's `limits` that it counts for; none by default.
 
     Raises:
         ValueError: A number is out of its bounds, or a datetime is naive.
@@ -527,6 +529,7 @@ class Task:
         until: float | datetime | None = None,
         jitter: Seconds = 0.0,
         executor: Executor | Callable[[], Executor] | None = None,
+        group: str | None = None,
     ) -> Self: ...
     @overload
     def __new__(
@@ -543,6 +546,7 @@ class Task:
         until: float | datetime | None = None,
         jitter: Seconds = 0.0,
         executor: Executor | Callable[[], Executor] | None = None,
+        group: str | None = None,
     ) -> Self: ...
     @property
     def id(self) -> TaskId | None:
@@ -780,6 +784,7 @@ class Scheduler:
         name: str = "duetime",
         loop: AbstractEventLoop | Callable[[], AbstractEventLoop] | None = None,
         executor: Executor | Callable[[], Executor] | None = None,
+        limits: dict[str, int] | None = None,
     ) -> None: ...
     @property
     def workers(self) -> int:

@@ -12,7 +12,7 @@ use super::call::items;
 use super::elsewhere::executor;
 use super::job::Callee;
 use super::numbers::{When, duration, task_id};
-use super::rules::{Label, Policy, Rule, max_runs, priority};
+use super::rules::{Label, Policy, Rule, group, max_runs, priority};
 use crate::{JobError, Recurrence, TaskId, Timestamp};
 
 /// A description whose values have been checked.
@@ -26,6 +26,7 @@ pub(super) struct Draft {
     pub(super) policy: Option<Policy>,
     /// What runs the job, instead of a worker.
     pub(super) executor: Option<Py<PyAny>>,
+    pub(super) group: Option<String>,
     pub(super) options: Options,
 }
 
@@ -63,6 +64,7 @@ impl Draft {
             label: self.label.as_ref().map(|label| label.clone_ref(py)),
             policy: self.policy.as_ref().map(|policy| policy.copy(py)),
             executor: self.executor.as_ref().map(|executor| executor.clone_ref(py)),
+            group: self.group.clone(),
             options: self.options,
         }
     }
@@ -74,7 +76,7 @@ impl Draft {
         now: impl Fn() -> Timestamp,
     ) -> PyResult<crate::Task> {
         let labelled = self.is_labelled();
-        let Self { id, due, callee, rule, label, policy, executor, options } = self;
+        let Self { id, due, callee, rule, label, policy, executor, group, options } = self;
         let job = match executor {
             Some(executor) => callee.on(executor),
             None => callee.into_job(py)?,
@@ -89,6 +91,9 @@ impl Draft {
         }
         if let Some(policy) = policy {
             task = task.retry(policy);
+        }
+        if let Some(group) = group {
+            task = task.group(group);
         }
         Ok(task.priority(options.priority))
     }
@@ -139,6 +144,7 @@ impl Draft {
             label: None,
             policy: None,
             executor: None,
+            group: None,
             options: Options::default(),
         })
     }
@@ -148,18 +154,19 @@ impl Draft {
         for (name, value) in options {
             let name: String = name.extract()?;
             match &*name {
-                "id" | "max_runs" | "until" if value.is_none() => {}
+                "id" | "max_runs" | "until" | "group" if value.is_none() => {}
                 "id" => self.id = Some(task_id(&value)?),
                 "retry" => self.policy = Policy::new(&value)?,
                 "priority" => self.options.priority = priority(&value)?,
                 "max_runs" => self.options.max_runs = Some(max_runs(&value)?),
                 "executor" => self.executor = executor(&value, Some(self.callee.object()))?,
+                "group" => self.group = Some(group(&value)?),
                 "until" => self.options.until = Some(When::new("until", &value)?),
                 "jitter" => self.options.jitter = duration("jitter", &value)?,
                 _ => {
                     return Err(PyTypeError::new_err(format!(
                         "'{name}' is no option; the options are id, retry, priority, max_runs, \
-                         until, jitter and executor"
+                         until, jitter, executor and group"
                     )));
                 }
             }

@@ -247,3 +247,8 @@ pub(super) fn max_runs(value: &Bound<'_, PyAny>) -> PyResult<u64> {
 pub(super) fn priority(value: &Bound<'_, PyAny>) -> PyResult<i32> {
     integer("priority", value, i32::MIN, "between -2^31 and 2^31 - 1")
 }
+
+/// The name of a group.
+pub(super) fn group(value: &Bound<'_, PyAny>) -> PyResult<String> {
+    value.extract::<String>().map_err(|_| wrong_type("group", value, "a str"))
+}

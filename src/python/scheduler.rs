@@ -30,7 +30,7 @@ impl Scheduler {
     #[new]
     #[pyo3(
         signature = (*args, **kwargs),
-        text_signature = "(workers=4, *, clock=None, history=10000, name='duetime', loop=None, executor=None)"
+        text_signature = "(workers=4, *, clock=None, history=10000, name='duetime', loop=None, executor=None, limits=None)"
     )]
     fn new(args: &Bound<'_, PyTuple>, kwargs: Option<&Bound<'_, PyDict>>) -> Self {
         let _ = (args, kwargs); // they are for __init__
@@ -40,9 +40,10 @@ impl Scheduler {
     #[pyo3(
         signature = (
             workers=Maybe::LeftOut, *, clock=None, history=Maybe::LeftOut, name=Maybe::LeftOut,
-            r#loop=None, executor=None
+            r#loop=None, executor=None, limits=None
         )
     )]
+    #[expect(clippy::too_many_arguments, reason = "the keyword parameters of a Python class")]
     fn __init__(
         slf: &Bound<'_, Self>,
         workers: Maybe<'_>,
@@ -51,8 +52,10 @@ impl Scheduler {
         name: Maybe<'_>,
         r#loop: Option<&Bound<'_, PyAny>>,
         executor: Option<&Bound<'_, PyAny>>,
+        limits: Option<&Bound<'_, PyAny>>,
     ) -> PyResult<()> {
-        let settings = Settings { workers, clock, history, name, event_loop: r#loop, executor };
+        let settings =
+            Settings { workers, clock, history, name, event_loop: r#loop, executor, limits };
         let core = Arc::new(Core::new(slf.py(), settings)?);
         let set = slf.get().core.set(Arc::clone(&core));
         set.map_err(|_| PyRuntimeError::new_err("__init__ was called before"))?;

@@ -46,6 +46,7 @@ use crate::{
 ///         slot. With a `FixedRate` it must be shorter than the period.
 ///     executor: What runs the job instead of a worker: a `concurrent.futures.Executor`, or a
 ///         callable that makes one; the scheduler's by default.
+///     group: The group of the scheduler's `limits` that it counts for; none by default.
 ///
 /// Raises:
 ///     ValueError: A number is out of its bounds, or a datetime is naive.
@@ -253,9 +254,9 @@ impl Task {
     #[pyo3(
         signature = (
             id=None, *, due, job, args=None, recurrence=None, retry=None, priority=None,
-            max_runs=None, until=None, jitter=Maybe::LeftOut, executor=None
+            max_runs=None, until=None, jitter=Maybe::LeftOut, executor=None, group=None
         ),
-        text_signature = "(id=None, *, due, job, args=(), recurrence=None, retry=None, priority=0, max_runs=None, until=None, jitter=0.0, executor=None)"
+        text_signature = "(id=None, *, due, job, args=(), recurrence=None, retry=None, priority=0, max_runs=None, until=None, jitter=0.0, executor=None, group=None)"
     )]
     #[expect(clippy::too_many_arguments, reason = "the keyword parameters of a Python class")]
     fn new(
@@ -271,6 +272,7 @@ impl Task {
         until: Option<&Bound<'_, PyAny>>,
         jitter: Maybe<'_>,
         executor: Option<&Bound<'_, PyAny>>,
+        group: Option<&Bound<'_, PyAny>>,
     ) -> PyResult<Self> {
         let callee = Callee::new(job, &arguments(py, args)?)?;
         let rule = recurrence.map_or(Ok(None), Rule::new)?;
@@ -284,6 +286,7 @@ impl Task {
             rule,
             label,
             policy: retry.map_or(Ok(None), Policy::new)?,
+            group: group.map(rules::group).transpose()?,
             options: Options {
                 priority: priority.map_or(Ok(0), rules::priority)?,
                 max_runs: max_runs.map(rules::max_runs).transpose()?,
