@@ -6,9 +6,11 @@ use crate::clock::{Clock, MonotonicClock};
 use crate::crew::Crew;
 use crate::error::Error;
 use crate::event::Listeners;
+use crate::limits::groups;
 use crate::queue::TaskQueue;
 use crate::reading::Reading;
 use crate::registry::Registry;
+use crate::room::Room;
 use crate::scheduler::Scheduler;
 use crate::shared::Shared;
 use crate::stops::Stops;
@@ -22,6 +24,7 @@ pub struct Builder {
     workers: usize,
     history: usize,
     name: String,
+    limits: Vec<(String, usize)>,
     clock: Reading,
     surroundings: Box<dyn Surroundings>,
 }
@@ -32,6 +35,7 @@ impl Default for Builder {
             workers: 4,
             history: 10_000,
             name: "duetime".into(),
+            limits: Vec::new(),
             clock: Reading::Monotonic(MonotonicClock::new()),
             surroundings: Box::new(Plain),
         }
@@ -60,6 +64,26 @@ impl Builder {
         self
     }
 
+    /// At most `limit` tasks of this group run at once; see [`Task::group`](crate::Task::group).
+    ///
+    /// A due task that finds its group full waits, and holds no worker; those behind it go first. When
+    /// a run of the group ends, the first of those that wait starts: in the order due, priority, first
+    /// come. A retry that waits holds no place.
+    ///
+    /// ```
+    /// use duetime::{Scheduler, Task};
+    /// let scheduler = Scheduler::builder().limit("db", 2).build()?;
+    /// scheduler.schedule(Task::new(scheduler.now(), || ()).group("db"))?;
+    /// assert!(scheduler.schedule(Task::new(scheduler.now(), || ()).group("net")).is_err());
+    /// # Ok::<_, duetime::Error>(())
+    /// ```
+    pub fn limit(mut self, group: impl Into<String>, limit: usize) -> Self {
+        let group = group.into();
+        self.limits.retain(|(known, _)| *known != group);
+        self.limits.push((group, limit));
+        self
+    }
+
     /// Where time comes from; the system's monotonic clock otherwise.
     pub fn clock(mut self, clock: impl Clock) -> Self {
         self.clock = Reading::custom(clock);
@@ -75,21 +99,23 @@ impl Builder {
     /// The scheduler. Its threads start with the first task.
     ///
     /// # Errors
-    /// [`Error::InvalidValue`] for a number of workers out of bounds or a name with a NUL.
+    /// [`Error::InvalidValue`] for a number of workers or a limit out of bounds, or a name with a NUL.
     pub fn build(self) -> Result<Scheduler, Error> {
-        let Self { workers, history, name, clock, surroundings } = self;
+        let Self { workers, history, name, limits, clock, surroundings } = self;
         if !(1..=MAX_WORKERS).contains(&workers) {
             return Err(Error::invalid("workers", workers, "between 1 and 1024"));
         }
         if name.contains('\0') {
             return Err(Error::invalid("name", name, "free of NUL characters"));
         }
+        let (names, groups) = groups(limits)?;
         watch_forks();
         let shared = Arc::new_cyclic(|me: &Weak<Shared>| Shared {
             me: me.clone(),
             name,
             workers,
-            queue: TaskQueue::new(workers, clock.pace(), Registry::new(history)),
+            queue: TaskQueue::new(clock.pace(), Room::new(workers, Registry::new(history), groups)),
+            groups: names,
             clock,
             listeners: Listeners::default(),
             stops: Stops::default(),

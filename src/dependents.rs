@@ -23,6 +23,8 @@ pub(crate) struct Dependents {
     parents: BTreeSet<(u64, u64)>,
     /// How many children there are.
     waiting: usize,
+    /// How many of those are paused.
+    paused: usize,
 }
 
 impl Dependents {
@@ -34,6 +36,18 @@ impl Dependents {
     /// How many tasks wait for others.
     pub(crate) fn len(&self) -> usize {
         self.waiting
+    }
+
+    /// How many of them are paused.
+    pub(crate) fn paused(&self) -> usize {
+        self.paused
+    }
+
+    /// Takes note that `task`, which may wait here, is going to be paused, or not to be any more.
+    pub(crate) fn note_pause(&mut self, task: &TaskRef, paused: bool) {
+        if paused != task.is_paused() && self.waits(task.number) {
+            if paused { self.paused += 1 } else { self.paused -= 1 }
+        }
     }
 
     /// Has `child` wait for the end of `parent`.
@@ -66,15 +80,15 @@ impl Dependents {
     /// be completed.
     pub(crate) fn end_of(
         &mut self,
-        task: u64,
+        task: &TaskRef,
         fall: Option<&Arc<DependencyFailed>>,
     ) -> Vec<TaskRef> {
         self.forget(task);
         match fall {
-            None => self.free(task),
+            None => self.free(task.number),
             Some(cause) => {
                 let mut children = Vec::new();
-                self.cut_off(task, &mut children);
+                self.cut_off(task.number, &mut children);
                 self.cancel(children, cause)
             }
         }
@@ -83,7 +97,7 @@ impl Dependents {
     /// Cancels a task that is being entered, with all that depend on it: for one that has ended.
     /// They are on their way in, so whoever brings them completes that.
     pub(crate) fn refuse(&mut self, task: &TaskRef, cause: &Arc<DependencyFailed>) {
-        self.forget(task.number);
+        self.forget(task);
         self.cancel(vec![task.clone()], cause);
     }
 
@@ -92,7 +106,7 @@ impl Dependents {
         while let Some(child) = self.take_child(parent) {
             self.parents.remove(&(child.number, parent));
             if !self.waits(child.number) {
-                self.waiting -= 1;
+                self.leave(&child);
                 freed.push(child);
             }
         }
@@ -121,7 +135,7 @@ impl Dependents {
     /// Takes the children of `parent` out, each with all of its own waits.
     fn cut_off(&mut self, parent: u64, children: &mut Vec<TaskRef>) {
         while let Some(child) = self.take_child(parent) {
-            self.forget(child.number);
+            self.forget(&child);
             children.push(child);
         }
     }
@@ -137,13 +151,20 @@ impl Dependents {
     }
 
     /// Takes all edges away that `child` has as a child.
-    fn forget(&mut self, child: u64) {
-        let mut waited = false;
-        while let Some(&edge) = self.parents.range((child, 0)..=(child, u64::MAX)).next() {
-            self.parents.remove(&edge);
-            self.children.remove(&(edge.1, child));
-            waited = true;
+    fn forget(&mut self, child: &TaskRef) {
+        let number = child.number;
+        if self.waits(number) {
+            self.leave(child);
         }
-        self.waiting -= usize::from(waited);
+        while let Some(&edge) = self.parents.range((number, 0)..=(number, u64::MAX)).next() {
+            self.parents.remove(&edge);
+            self.children.remove(&(edge.1, number));
+        }
+    }
+
+    /// A child waits no more.
+    fn leave(&mut self, child: &TaskRef) {
+        self.waiting -= 1;
+        self.paused -= usize::from(child.is_paused());
     }
 }

@@ -33,6 +33,13 @@ pub enum Error {
     /// The tasks of the call depend on each other in a circle. Each waits for the next, and the last
     /// is the first again. One without an id is `tasks[n]`, by its place in the call.
     DependencyCycle(Vec<String>),
+    /// No such group has a limit.
+    UnknownGroup {
+        /// The name that was given.
+        group: String,
+        /// The groups of the scheduler.
+        known: Vec<String>,
+    },
     /// The call would wait for the job or listener that makes it.
     InsideJob(&'static str),
     /// The wait's timeout came first.
@@ -74,6 +81,16 @@ impl fmt::Display for Error {
             }
             Self::DependencyCycle(path) => {
                 write!(f, "tasks depend on each other in a circle: {}", circle(path))
+            }
+            Self::UnknownGroup { group, known } if known.is_empty() => {
+                write!(
+                    f,
+                    "group must be one that the scheduler has a limit for, not {group:?}; it has none"
+                )
+            }
+            Self::UnknownGroup { group, known } => {
+                let known: Vec<String> = known.iter().map(|name| format!("{name:?}")).collect();
+                write!(f, "group must be one of {}, not {group:?}", known.join(", "))
             }
             Self::InsideJob(call) => write!(
                 f,

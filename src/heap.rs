@@ -7,9 +7,10 @@ use std::collections::{BinaryHeap, VecDeque};
 
 use crate::clock::Timestamp;
 
-/// Whether an entry still means something. A cancelled task's does not: it is a tombstone.
-pub(crate) trait Live {
-    fn is_live(&self) -> bool;
+/// Whether an entry still means something. A cancelled task's does not, nor one in whose place another
+/// was made: it is a tombstone.
+pub(crate) trait Live: Sized {
+    fn is_live(entry: &Entry<Self>) -> bool;
 }
 
 /// One waiting task: 32 bytes, compared without looking at the task.
@@ -17,6 +18,8 @@ pub(crate) trait Live {
 pub(crate) struct Entry<T> {
     pub(crate) due: Timestamp,
     pub(crate) priority: i32,
+    /// Tells the task's entry from those that it had before.
+    pub(crate) ticket: u16,
     pub(crate) sequence: u64,
     pub(crate) task: T,
 }
@@ -127,7 +130,7 @@ impl<T: Live> DueHeap<T> {
     /// The earliest live entry. Tombstones before it are dropped.
     pub(crate) fn head(&mut self) -> Option<&Entry<T>> {
         // Without tombstones there is no need to look at a task, which another thread may work on.
-        while self.tombstones > 0 && self.peek().is_some_and(|head| !head.task.is_live()) {
+        while self.tombstones > 0 && self.peek().is_some_and(|head| !T::is_live(head)) {
             let gone = self.pop();
             self.gone.extend(gone);
             self.tombstones -= 1;
@@ -196,7 +199,7 @@ impl<T: Live> DueHeap<T> {
 
     /// The entry, if it is live.
     fn keep(&mut self, entry: Entry<T>) -> Option<Entry<T>> {
-        if entry.task.is_live() {
+        if T::is_live(&entry) {
             return Some(entry);
         }
         self.tombstones -= 1;
@@ -220,6 +223,11 @@ impl<T: Live> DueHeap<T> {
     /// The tombstones that were taken out, to be dropped with no lock held.
     pub(crate) fn take_gone(&mut self) -> Vec<Entry<T>> {
         std::mem::take(&mut self.gone)
+    }
+
+    /// Adds tombstones of another heap to those that are to be dropped.
+    pub(crate) fn bury(&mut self, gone: Vec<Entry<T>>) {
+        self.gone.extend(gone);
     }
 
     /// Live entries.

@@ -1,6 +1,7 @@
 //! Who sleeps, and until when: the wake-up protocol.
 //!
-//! Invariant (C, *covered*): while any worker is idle and any task waits, then
+//! Invariant (C, *covered*): while any worker is idle, any task is in the heap, and the scheduler is not
+//! paused, then
 //!
 //! - a worker is on its way to the queue, or
 //! - some idle worker is armed (its alarm set) at or before the head's due time.
@@ -9,6 +10,7 @@
 //! invariant restores it in the same critical section, by [`Idle::summon`]:
 //!
 //! - who adds a task: it may be due before every alarm;
+//! - who resumes a paused scheduler: nobody had an alarm;
 //! - who takes a task: it may have been the armed one, and the next head has none;
 //! - who comes and finds nothing to take: it arms itself, or finds the head covered;
 //! - who leaves for good.

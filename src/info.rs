@@ -30,6 +30,8 @@ pub struct TaskInfo {
     pub started: Option<Timestamp>,
     /// When its last finished run ended.
     pub finished: Option<Timestamp>,
+    /// Whether it is paused.
+    pub paused: bool,
     /// What cancelled it, if that was a task that it depended on.
     pub(crate) cause: Option<Arc<DependencyFailed>>,
 }
@@ -86,6 +88,7 @@ impl Facts {
 
     pub(crate) fn into_info(self, id: TaskId, state: TaskState, due: Timestamp) -> TaskInfo {
         let Self { runs, failures, missed, error, started, finished, cause } = self;
-        TaskInfo { id, state, due, runs, failures, missed, error, started, finished, cause }
+        let paused = false;
+        TaskInfo { id, state, due, runs, failures, missed, error, started, finished, paused, cause }
     }
 }

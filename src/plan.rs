@@ -20,14 +20,21 @@ pub(crate) struct Plan {
     /// The slot that is being run.
     pub(crate) slot: Slot,
     /// Failed attempts of that slot.
-    pub(crate) slot_failures: u64,
+    pub(crate) slot_failures: u32,
+    /// The group that its describer named.
+    pub(crate) named: Option<Box<GroupName>>,
+    /// Of which group the task is; 0: of none. See [`Names`](crate::limits::Names).
+    pub(crate) group: u16,
 }
+
+/// The name of a group, as a thin pointer.
+pub(crate) struct GroupName(pub(crate) String);
 
 /// What follows.
 #[derive(Debug)]
 pub(crate) enum Verdict {
     /// Another run: a retry, or the next slot.
-    Again { due: Timestamp, missed: u64 },
+    Again(Next),
     /// None: the task ends as its last run did.
     End,
     /// None: a rule of the task failed, and so does the task.
@@ -36,7 +43,14 @@ pub(crate) enum Verdict {
 
 impl Default for Plan {
     fn default() -> Self {
-        Self { series: None, retry: None, slot: Slot::first(Timestamp::ZERO), slot_failures: 0 }
+        Self {
+            series: None,
+            retry: None,
+            slot: Slot::first(Timestamp::ZERO),
+            slot_failures: 0,
+            named: None,
+            group: 0,
+        }
     }
 }
 
@@ -67,7 +81,7 @@ impl Plan {
 
     /// The number of this attempt at the slot, from 1.
     pub(crate) fn attempt(&self) -> u64 {
-        self.slot_failures + 1
+        u64::from(self.slot_failures) + 1
     }
 
     pub(crate) fn check(&self, due: Timestamp) -> Result<(), Error> {
@@ -81,6 +95,38 @@ impl Plan {
     pub(crate) fn begin(&mut self, first: Timestamp, chance: fn() -> f64) -> Timestamp {
         self.slot = Slot::first(first);
         self.series.as_ref().map_or(first, |series| series.due(first, chance))
+    }
+
+    /// The run that waits is due at `due` instead. If it is a slot's first, the series goes on from
+    /// there.
+    pub(crate) fn reschedule(&mut self, due: Timestamp) {
+        if self.slot_failures == 0 {
+            self.slot = self.slot.moved(due);
+        }
+    }
+
+    /// The run that waits is due now. A series has one more run, before the slot that it waited for.
+    pub(crate) fn hurry(&mut self) {
+        if self.is_series() && self.slot_failures == 0 {
+            self.slot = self.slot.postponed();
+        }
+    }
+
+    /// What a task that was paused, and was due at `due`, goes on with at `now`, if not with the run
+    /// that it waited for.
+    pub(crate) fn go_on(
+        &mut self,
+        due: Timestamp,
+        now: Timestamp,
+        chance: fn() -> f64,
+    ) -> Option<Next> {
+        if now <= due || self.slot_failures > 0 || self.slot.is_to_come() {
+            return None;
+        }
+        let series = self.series.as_ref()?;
+        let Next { due, missed } = series.skip(self.slot, now)?;
+        self.slot = self.slot.moved(due);
+        Some(Next { due: series.due(due, chance), missed })
     }
 
     /// Decides what follows a run that ended at `finished`, with `error` if it failed, and moves
@@ -106,12 +152,12 @@ impl Plan {
             None => None,
         };
         if let Some(error) = error {
-            self.slot_failures += 1;
+            self.slot_failures = self.slot_failures.saturating_add(1);
             let retry = self.retry_due(error, finished)?;
             // A retry never starts at or after the next slot: that slot is run instead.
             let in_time = |due: &Timestamp| next.is_none_or(|(_, next)| *due < next.due);
             if let Some(due) = retry.filter(in_time) {
-                return Ok(Verdict::Again { due, missed: 0 });
+                return Ok(Verdict::Again(due.into()));
             }
         }
         let Some((series, Next { due, missed })) = next else {
@@ -119,7 +165,7 @@ impl Plan {
         };
         self.slot = self.slot.following(due);
         self.slot_failures = 0;
-        Ok(Verdict::Again { due: series.due(due, chance), missed })
+        Ok(Verdict::Again(Next { due: series.due(due, chance), missed }))
     }
 
     fn retry_due(
@@ -130,7 +176,7 @@ impl Plan {
         let Some(retry) = &self.retry else {
             return Ok(None);
         };
-        let delay = contain(|| retry.delay_after(error, self.slot_failures))??;
+        let delay = contain(|| retry.delay_after(error, self.slot_failures.into()))??;
         let allows = |due: &Timestamp| self.series.as_ref().is_none_or(|all| all.allows(*due));
         Ok(delay.map(|delay| finished + delay).filter(allows))
     }
@@ -150,7 +196,7 @@ mod tests {
 
     fn failed(plan: &mut Plan, finished: i64) -> Option<i64> {
         match plan.after(Some(&JobError::new("failed")), at(finished), || 0.5) {
-            Verdict::Again { due, .. } => Some(due.as_nanos()),
+            Verdict::Again(next) => Some(next.due.as_nanos()),
             Verdict::End => None,
             Verdict::Broken(error) => panic!("{error}"),
         }

@@ -5,14 +5,15 @@
 use std::sync::Arc;
 
 use crate::clock::{Alarm, Pace, Rest, Timestamp, Waker};
+use crate::error::Error;
 use crate::heap::Entry;
+use crate::hold::Resumed;
 use crate::job::contain;
 use crate::nap::{Nap, Sleeper};
 use crate::patience::Patience;
 use crate::record::{End, Outcome, Over, Place, TaskRef};
-use crate::registry::Registry;
 use crate::room::{Last, Owed, Phase, Room, Take};
-use crate::state::CancelMove;
+use crate::state::{CancelMove, Control, ControlOutcome};
 use crate::sync::{Condvar, Generation, Mutex, MutexGuard};
 
 pub(crate) struct TaskQueue {
@@ -24,10 +25,10 @@ pub(crate) struct TaskQueue {
 }
 
 impl TaskQueue {
-    pub(crate) fn new(workers: usize, pace: Pace, registry: Registry) -> Self {
+    pub(crate) fn new(pace: Pace, room: Room) -> Self {
         Self {
-            room: Mutex::new(Room::new(workers, registry)),
-            bells: (0..=workers).map(|_| Condvar::new()).collect(),
+            bells: (0..=room.workers).map(|_| Condvar::new()).collect(),
+            room: Mutex::new(room),
             pace,
             made_in: Generation::current(),
         }
@@ -61,10 +62,11 @@ impl TaskQueue {
         !matches!(self.pace, Pace::Manual)
     }
 
-    /// How many tasks wait, and how many run.
-    pub(crate) fn load(&self) -> (usize, usize) {
+    /// How many tasks wait, how many of them are paused, and how many run.
+    pub(crate) fn load(&self) -> (usize, usize, usize) {
         let room = self.lock();
-        (room.waiting.len() + room.announced.len(), room.running)
+        let behind = &room.registry.dependents;
+        (room.waiting_count() + behind.len(), room.held + behind.paused(), room.running)
     }
 
     pub(crate) fn is_deserted(&self) -> bool {
@@ -88,17 +90,18 @@ impl TaskQueue {
         matches!(self.pace, Pace::Free)
     }
 
-    /// Brings `task` into the queue. `announced`: its DUE event was sent. Gives it back if it was
-    /// cancelled on its way, or the queue is closed; the bringer then completes the cancel.
+    /// Brings `task` into the queue. `told`: the due time for which its DUE event was sent; it may have
+    /// another by now. Gives the task back if it was cancelled on its way, or the queue is closed; the
+    /// bringer then completes the cancel.
     pub(crate) fn add(
         &self,
         task: TaskRef,
-        announced: bool,
+        told: Option<Timestamp>,
         now: Timestamp,
     ) -> Result<(), TaskRef> {
-        let due = task.due();
         let mut room = self.lock();
-        let refused = room.push(task, announced);
+        let due = task.due();
+        let refused = room.push(task, told);
         self.unlock_added(room, due, now);
         refused
     }
@@ -107,11 +110,11 @@ impl TaskQueue {
     pub(crate) fn add_all(
         &self,
         tasks: &[TaskRef],
-        announced: &[bool],
+        told: &[Option<Timestamp>],
         now: Timestamp,
     ) -> Vec<TaskRef> {
         let mut room = self.lock();
-        let tasks = tasks.iter().zip(announced);
+        let tasks = tasks.iter().zip(told);
         let refused =
             tasks.filter_map(|(task, &told)| room.push(task.clone(), told).err()).collect();
         self.unlock(room, now);
@@ -131,9 +134,14 @@ impl TaskQueue {
             task.pull_leash();
             bells = room.naps.end_of(task.number);
         }
-        // A task less leaves the head covered; only a rebuild that began wants somebody.
-        if room.is_rebuilding() {
+        // A task less leaves the head covered; only a rebuild that began wants somebody, or another
+        // of its group.
+        if room.is_rebuilding() || task.is_grouped() {
+            // In a drain it may have been the last that somebody slept for.
+            let drains = room.phase == Phase::Draining;
+            let summoned = if drains { room.idle.summon_all() } else { Vec::new() };
             self.unlock(room, Timestamp::MIN);
+            self.ring(&summoned);
         } else {
             release(room);
         }
@@ -151,6 +159,30 @@ impl TaskQueue {
         outcome
     }
 
+    /// Run control over one task.
+    pub(crate) fn control(
+        &self,
+        task: &TaskRef,
+        control: Control,
+        now: Timestamp,
+    ) -> Result<(ControlOutcome, Option<Resumed>), Error> {
+        let mut room = self.lock();
+        let controlled = room.control(task, control, now);
+        self.unlock_and_tell(room, now);
+        controlled
+    }
+
+    /// Whether nothing is to start. What is due may not be due any more, and the other way round.
+    pub(crate) fn set_paused(&self, paused: bool, now: Timestamp) -> Result<(), Error> {
+        let mut room = self.lock();
+        if room.phase != Phase::Open {
+            return Err(Error::SchedulerClosed);
+        }
+        room.paused = paused;
+        self.unlock_and_tell(room, now);
+        Ok(())
+    }
+
     /// Takes the earliest task that is due at `now`. The worker's debts are settled first: the end of
     /// its last task and the start of the next are one step, unless somebody is to be told between.
     pub(crate) fn try_take(&self, now: Timestamp, owed: &mut Owed) -> Take {
@@ -165,8 +197,10 @@ impl TaskQueue {
         }
         room.settle(owed);
         owed.moves = room.moves; // the clock is read again before any sleep
-        let take = room.take(now);
+        let take = room.take(now, owed);
+        let summoned = if room.keeps_sleepers(&take) { room.idle.summon_all() } else { Vec::new() };
         self.unlock(room, now);
+        self.ring(&summoned);
         drop(last); // perhaps with the last reference to a task
         take
     }
@@ -184,13 +218,13 @@ impl TaskQueue {
     /// Puts them back.
     pub(crate) fn put_announced(&self, entries: Vec<Entry<TaskRef>>, now: Timestamp) {
         let mut room = self.lock();
-        let cancelled = room.put_announced(entries);
+        let gone = room.put_announced(entries);
         // Workers that wait for this to know whether the drain is over.
         let over = room.phase == Phase::Draining;
         let summoned = if over { room.idle.summon_all() } else { Vec::new() };
         self.unlock(room, now);
         self.ring(&summoned);
-        discard(cancelled);
+        discard(gone);
     }
 
     /// The announcer's sleep: until a task is due whose DUE event was not sent. `false` when the
@@ -229,9 +263,9 @@ impl TaskQueue {
     }
 
     /// A run that went on elsewhere is over, at `now`.
-    pub(crate) fn end_elsewhere(&self, now: Timestamp) {
+    pub(crate) fn end_elsewhere(&self, group: Option<u16>, now: Timestamp) {
         let mut room = self.lock();
-        room.running -= 1;
+        room.end_run(group);
         self.unlock_and_tell(room, now);
     }
 
@@ -304,7 +338,8 @@ impl TaskQueue {
             room.drained_at = now;
         }
         if room.phase == Phase::Open || phase == Phase::Closed {
-            room.phase = phase;
+            // While all is paused nothing is due that could be drained.
+            room.phase = if std::mem::take(&mut room.paused) { Phase::Closed } else { phase };
         }
         let summoned = room.idle.summon_all();
         let left = if room.phase == Phase::Closed { room.naps.end_left() } else { Vec::new() };

@@ -16,9 +16,10 @@ use crate::info::{Facts, Ran, TaskInfo};
 use crate::job::{DependencyFailed, Job, JobError, Value};
 use crate::leash::Leash;
 use crate::plan::Plan;
+use crate::recurrence::Next;
 use crate::series::{Ahead, Position};
 use crate::state::{StateCell, TaskState};
-use crate::sync::{AtomicI64, AtomicU8, Ordering, SmallMutex};
+use crate::sync::{AtomicI64, AtomicU8, AtomicU16, Ordering, SmallMutex};
 
 /// A shared record. Without the weak count of std's `Arc`, which nobody needs here.
 pub(crate) type TaskRef = triomphe::Arc<Record>;
@@ -29,14 +30,17 @@ pub(crate) type UniqueRef = triomphe::UniqueArc<Record>;
 #[derive(Debug)]
 pub(crate) struct Record {
     pub(crate) state: StateCell,
-    /// Which heap of the queue its entry is in. Guarded by the queue's lock, so Relaxed everywhere.
-    place: AtomicU8,
-    named: bool,
+    /// A [`Place`] and the bits below. All but NAMED and GROUPED is guarded by the queue's lock, so Relaxed
+    /// everywhere.
+    marks: AtomicU8,
+    /// Renewed when the task's entry is replaced or taken back: those that it had before are
+    /// tombstones. Guarded by the queue's lock, so Relaxed everywhere.
+    ticket: AtomicU16,
     pub(crate) priority: i32,
     /// Which task of its scheduler this is, from 1. The id of a task without a name.
     pub(crate) number: u64,
-    /// Written by the thread that owns the task on its way into the queue, read by anybody for
-    /// information, so Relaxed everywhere.
+    /// Written under this record's lock: by the thread that takes the task from one run to the next,
+    /// or by run control. Read by anybody for information, so Relaxed everywhere.
     due: AtomicI64,
     /// Taken after the queue's lock, never before it.
     body: SmallMutex<Body>,
@@ -52,7 +56,22 @@ pub(crate) enum Place {
     Waiting = 1,
     /// Among those whose DUE event was sent.
     Announced = 2,
+    /// In no heap: the task is paused.
+    Held = 3,
+    /// Among those that wait for a place in their group.
+    Crowded = 4,
 }
+
+/// The bits of [`Record::marks`] that say a [`Place`].
+const PLACE: u8 = 0b0000_0111;
+/// The task has a name.
+const NAMED: u8 = 0b0000_1000;
+/// The task is paused: when a run that goes on has ended, it is held.
+const PAUSED: u8 = 0b0001_0000;
+/// The task is of a group.
+const GROUPED: u8 = 0b0100_0000;
+/// It is paused and on its way into the queue, but that run is not held.
+const PASS: u8 = 0b0010_0000;
 
 enum Body {
     /// A job without rules, that nobody waits for.
@@ -179,7 +198,9 @@ impl Record {
         work: Work,
         label: Option<Label>,
     ) -> Self {
-        let named = name.is_some();
+        let named = if name.is_some() { NAMED } else { 0 };
+        let of_group = work.plan.as_ref().is_some_and(|plan| plan.group != 0);
+        let grouped = if of_group { GROUPED } else { 0 };
         let body = match (name, work, label) {
             (None, Work { job, plan: None }, None) => Body::Plain(job),
             (name, work, label) => {
@@ -191,8 +212,8 @@ impl Record {
         };
         Self {
             state: StateCell::new(),
-            place: AtomicU8::new(Place::Out as u8),
-            named,
+            marks: AtomicU8::new(Place::Out as u8 | named | grouped),
+            ticket: AtomicU16::new(0),
             priority,
             number: 0,
             due: AtomicI64::new(due.as_nanos()),
@@ -201,7 +222,7 @@ impl Record {
     }
 
     pub(crate) fn id(&self) -> TaskId {
-        let name = if self.named { self.with(|full| full.name.clone()) } else { None };
+        let name = if self.is_named() { self.with(|full| full.name.clone()) } else { None };
         name.unwrap_or_else(|| TaskId::made(self.number))
     }
 
@@ -213,27 +234,116 @@ impl Record {
     }
 
     pub(crate) fn is_named(&self) -> bool {
-        self.named
+        self.is_marked(NAMED)
     }
 
     pub(crate) fn due(&self) -> Timestamp {
         Timestamp::from_nanos(self.due.load(Ordering::Relaxed))
     }
 
-    pub(crate) fn set_due(&self, due: Timestamp) {
+    fn set_due(&self, due: Timestamp) {
         self.due.store(due.as_nanos(), Ordering::Relaxed);
     }
 
     pub(crate) fn place(&self) -> Place {
-        match self.place.load(Ordering::Relaxed) {
+        match self.marks.load(Ordering::Relaxed) & PLACE {
             1 => Place::Waiting,
             2 => Place::Announced,
+            3 => Place::Held,
+            4 => Place::Crowded,
             _ => Place::Out,
         }
     }
 
     pub(crate) fn set_place(&self, place: Place) {
-        self.place.store(place as u8, Ordering::Relaxed);
+        let others = self.marks.load(Ordering::Relaxed) & !(PLACE | PASS);
+        self.marks.store(others | place as u8, Ordering::Relaxed);
+    }
+
+    fn is_marked(&self, mark: u8) -> bool {
+        self.marks.load(Ordering::Relaxed) & mark != 0
+    }
+
+    fn mark(&self, mark: u8, on: bool) {
+        let others = self.marks.load(Ordering::Relaxed) & !mark;
+        self.marks.store(others | if on { mark } else { 0 }, Ordering::Relaxed);
+    }
+
+    pub(crate) fn is_grouped(&self) -> bool {
+        self.is_marked(GROUPED)
+    }
+
+    /// The group of a task that waits, if it is of one.
+    pub(crate) fn group(&self) -> Option<u16> {
+        if self.is_grouped() { self.body.lock().plan().map(|plan| plan.group) } else { None }
+    }
+
+    pub(crate) fn is_paused(&self) -> bool {
+        self.is_marked(PAUSED)
+    }
+
+    /// Called under the queue's lock.
+    pub(crate) fn set_paused(&self, paused: bool) {
+        self.mark(PAUSED, paused);
+        self.mark(PASS, false);
+    }
+
+    /// Lets a paused task pass, on its way to its place in the queue. Called under the queue's lock.
+    pub(crate) fn let_pass(&self) {
+        self.mark(PASS, true);
+    }
+
+    /// Whether the task is to be held on its way into the queue. Called under the queue's lock.
+    pub(crate) fn is_held(&self) -> bool {
+        self.marks.load(Ordering::Relaxed) & (PAUSED | PASS) == PAUSED
+    }
+
+    pub(crate) fn ticket(&self) -> u16 {
+        self.ticket.load(Ordering::Relaxed)
+    }
+
+    /// Makes a tombstone of the task's entry. Called under the queue's lock.
+    pub(crate) fn renew_ticket(&self) {
+        self.ticket.store(self.ticket().wrapping_add(1), Ordering::Relaxed);
+    }
+
+    /// Whether an entry with this due time and ticket is the task's last. Tickets come round; an
+    /// entry that then fits is due when the task is, and does no harm.
+    pub(crate) fn is_entered(&self, due: Timestamp, ticket: u16) -> bool {
+        self.state.is_waiting() && self.ticket() == ticket && self.due() == due
+    }
+
+    /// Makes the task, which waits, due at `due`, and what its plan counts from that.
+    pub(crate) fn reschedule(&self, due: Timestamp) {
+        let mut body = self.body.lock();
+        self.set_due(due);
+        if let Some(plan) = body.plan() {
+            plan.reschedule(due);
+        }
+    }
+
+    /// Makes the task, which waits, due at `now` if it is not yet.
+    pub(crate) fn hurry(&self, now: Timestamp) {
+        let mut body = self.body.lock();
+        if now < self.due() {
+            self.set_due(now);
+            if let Some(plan) = body.plan() {
+                plan.hurry();
+            }
+        }
+    }
+
+    /// Goes on at `now` with a task that was paused; gives the slots that passed meanwhile.
+    pub(crate) fn go_on(&self, now: Timestamp, chance: fn() -> f64) -> u64 {
+        let mut body = self.body.lock();
+        let due = self.due();
+        let next = body.plan().and_then(|plan| plan.go_on(due, now, chance));
+        let Some(next) = next else { return 0 };
+        self.set_due(next.due);
+        if let Body::Full(Some(full)) = &mut *body {
+            full.facts.missed += next.missed;
+        }
+        next.missed
     }
 
     /// Works on the full part, which is made if it was not there. `code` is ours, short, and
@@ -323,15 +433,25 @@ impl Record {
         }
     }
 
-    /// Puts the job back after a run that another follows. Gives the error of an earlier run, to
-    /// be dropped.
-    pub(crate) fn check_in(&self, work: Work, ran: &Ran, missed: u64) -> Option<JobError> {
+    /// Puts the job back after a run that `next` follows, and moves the task on to that, in one step
+    /// for run control: a task on its way into the queue has its plan. Gives the error of an earlier
+    /// run, to be dropped; or the job, if the task was told to stop.
+    pub(crate) fn check_in(
+        &self,
+        work: Work,
+        ran: &Ran,
+        next: Next,
+    ) -> Result<Option<JobError>, Work> {
         self.with(|full| {
+            if !self.state.try_tell() {
+                return Err(work);
+            }
+            self.set_due(next.due);
             full.position = None; // shared with `work`, so nothing of a user is dropped
             full.work = Some(work);
             full.leash = None;
-            full.facts.missed += missed;
-            full.note(ran)
+            full.facts.missed += next.missed;
+            Ok(full.note(ran))
         })
     }
 
@@ -343,7 +463,10 @@ impl Record {
     }
 
     pub(crate) fn info(&self) -> TaskInfo {
-        self.facts().into_info(self.id(), self.state.get(), self.due())
+        TaskInfo {
+            paused: self.is_paused() && !self.state.get().is_end(),
+            ..self.facts().into_info(self.id(), self.state.get(), self.due())
+        }
     }
 
     /// The numbers of the run and the attempt that come next.
@@ -498,6 +621,14 @@ impl Body {
         match mem::replace(self, Self::Full(None)) {
             Self::Plain(job) => Some(Work { job, plan: None }),
             Self::Full(_) => None,
+        }
+    }
+
+    /// The rules of a task that waits, if it has any.
+    fn plan(&mut self) -> Option<&mut Plan> {
+        match self {
+            Self::Full(Some(full)) => full.work.as_mut()?.plan.as_deref_mut(),
+            _ => None,
         }
     }
 

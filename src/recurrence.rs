@@ -2,6 +2,7 @@
 //! answer lies after the slot it was asked for.
 
 use std::any::Any;
+use std::num::NonZeroU64;
 use std::time::Duration;
 
 use crate::clock::{Timestamp, check_period, saturating_nanos};
@@ -50,6 +51,14 @@ pub trait Recurrence: Any + Send + Sync {
     /// Whether the rule itself never ends a series. Nothing can depend on a task that never ends.
     fn is_endless(&self) -> bool {
         false
+    }
+
+    /// The period of a rule whose slots lie on a grid and are skipped when they pass while the task
+    /// cannot run. When a task with such a rule is resumed, it goes on with the first slot that has
+    /// not passed; with any other rule, with the run that it was waiting for. Asked when the task is
+    /// described.
+    fn grid(&self) -> Option<Duration> {
+        None
     }
 
     /// Says whether the rule's own numbers are in bounds. Asked when a task is scheduled.
@@ -124,17 +133,17 @@ impl FixedRate {
 
 impl Recurrence for FixedRate {
     fn next_due(&self, due: Timestamp, finished: Timestamp) -> Result<Option<Next>, JobError> {
-        let period = saturating_nanos(self.period).unsigned_abs().max(1);
-        let behind = finished.as_nanos().max(due.as_nanos()).abs_diff(due.as_nanos());
+        let period = saturating_nanos(self.period).unsigned_abs();
+        let period = NonZeroU64::new(period).unwrap_or(NonZeroU64::MIN);
         let slots = match self.missed {
             Missed::CatchUp => 1,
-            Missed::Skip => behind.div_ceil(period).max(1),
+            Missed::Skip => slots_to(due, period, finished).max(1),
         };
-        // The exact product can pass 2^64 only beyond the end of time; then the series ends.
-        let next = i128::from(due.as_nanos()) + i128::from(slots) * i128::from(period);
-        Ok(i64::try_from(next)
-            .ok()
-            .map(|next| Next { due: Timestamp::from_nanos(next), missed: slots - 1 }))
+        Ok(on_grid(due, period, slots).map(|due| Next { due, missed: slots - 1 }))
+    }
+
+    fn grid(&self) -> Option<Duration> {
+        (self.missed == Missed::Skip).then_some(self.period)
     }
 
     fn is_endless(&self) -> bool {
@@ -153,6 +162,24 @@ impl Recurrence for FixedRate {
         let both = format_args!("{jitter:?} with a period of {:?}", self.period);
         Err(Error::invalid("jitter", both, "shorter than the period"))
     }
+}
+
+/// The first slot from `now` on of the grid on which `slot` lies; that one counts as missed if it is
+/// before.
+pub(crate) fn from(slot: Timestamp, period: NonZeroU64, now: Timestamp) -> Option<Next> {
+    let slots = slots_to(slot, period, now);
+    on_grid(slot, period, slots).map(|due| Next { due, missed: slots })
+}
+
+/// How many periods from `slot` to the first that is not before `now`.
+fn slots_to(slot: Timestamp, period: NonZeroU64, now: Timestamp) -> u64 {
+    now.as_nanos().max(slot.as_nanos()).abs_diff(slot.as_nanos()).div_ceil(period.get())
+}
+
+/// The exact product can pass 2^64 only beyond the end of time; then the series ends.
+fn on_grid(slot: Timestamp, period: NonZeroU64, slots: u64) -> Option<Timestamp> {
+    let due = i128::from(slot.as_nanos()) + i128::from(slots) * i128::from(period.get());
+    i64::try_from(due).ok().map(Timestamp::from_nanos)
 }
 
 /// Each run is due a fixed time after the end of the one before.

@@ -6,6 +6,7 @@ use crate::error::Error;
 use crate::heap::{DueHeap, Entry, Live};
 use crate::idle::Idle;
 use crate::info::Ran;
+use crate::limits::Groups;
 use crate::nap::Naps;
 use crate::record::{Ended, Over, Place, TaskRef};
 use crate::registry::Registry;
@@ -13,8 +14,8 @@ use crate::state::{CancelMove, TaskState};
 use crate::wakers::Wakers;
 
 impl Live for TaskRef {
-    fn is_live(&self) -> bool {
-        self.state.is_waiting()
+    fn is_live(entry: &Entry<Self>) -> bool {
+        entry.task.is_entered(entry.due, entry.ticket)
     }
 }
 
@@ -35,11 +36,17 @@ pub(crate) struct Room {
     pub(crate) waiting: DueHeap<TaskRef>,
     /// Those whose DUE event was sent. Empty while nobody listens for it.
     pub(crate) announced: DueHeap<TaskRef>,
+    /// Due tasks that wait for a place in their group.
+    groups: Groups,
     pub(crate) registry: Registry,
     pub(crate) idle: Idle,
     pub(crate) phase: Phase,
+    /// Whether nothing is to start, for now.
+    pub(crate) paused: bool,
+    /// Tasks that are paused, and in neither heap.
+    pub(crate) held: usize,
     /// The size of the pool.
-    workers: usize,
+    pub(crate) workers: usize,
     /// Runs that go on.
     pub(crate) running: usize,
     /// Cancelled tasks that listeners are being told of.
@@ -72,6 +79,8 @@ pub(crate) struct Owed {
     pub(crate) arrival: bool,
     /// Its run is over.
     pub(crate) run: bool,
+    /// The group of that run.
+    pub(crate) group: Option<u16>,
     /// The task of that run is to be ended.
     pub(crate) last: Option<Last>,
     /// What it took out of the queue has been told.
@@ -87,6 +96,10 @@ pub(crate) struct Last {
     pub(crate) ended: Ended,
 }
 
+/// How many due tasks one call lets wait for their groups: less than a millisecond's work. The worker
+/// then finds that there are more.
+const AT_ONCE: usize = 4096;
+
 /// What a worker got.
 pub(crate) enum Take {
     /// Nothing yet: somebody is to be told first of the task that it has ended.
@@ -100,13 +113,16 @@ pub(crate) enum Take {
 }
 
 impl Room {
-    pub(crate) fn new(workers: usize, registry: Registry) -> Self {
+    pub(crate) fn new(workers: usize, registry: Registry, groups: Groups) -> Self {
         Self {
             waiting: DueHeap::default(),
             announced: DueHeap::default(),
+            groups,
             registry,
             idle: Idle::default(),
             phase: Phase::Open,
+            paused: false,
+            held: 0,
             workers,
             running: 0,
             telling: 0,
@@ -123,20 +139,34 @@ impl Room {
         }
     }
 
-    pub(crate) fn push(&mut self, task: TaskRef, announced: bool) -> Result<(), TaskRef> {
-        if self.phase != Phase::Open || !task.state.enter() {
+    /// Takes in a task on its way; for `told` see [`TaskQueue::add`](crate::queue::TaskQueue::add).
+    pub(crate) fn push(&mut self, task: TaskRef, told: Option<Timestamp>) -> Result<(), TaskRef> {
+        let held = task.is_held();
+        let enters = |task: &TaskRef| if held { task.state.rest() } else { task.state.enter() };
+        if self.phase != Phase::Open || !enters(&task) {
             return Err(task);
         }
-        self.queue(task, announced);
+        if held {
+            self.hold(&task);
+        } else {
+            let announced = told == Some(task.due());
+            self.queue(task, announced);
+        }
         Ok(())
+    }
+
+    /// Takes in a task that is PAUSED.
+    pub(crate) fn hold(&mut self, task: &TaskRef) {
+        task.set_place(Place::Held);
+        self.held += 1;
     }
 
     /// Queues a task that is WAITING, while the queue is open.
     pub(crate) fn queue(&mut self, task: TaskRef, announced: bool) {
         self.sequence += 1;
         task.set_place(if announced { Place::Announced } else { Place::Waiting });
-        let (due, priority, sequence) = (task.due(), task.priority, self.sequence);
-        let entry = Entry { due, priority, sequence, task };
+        let (due, priority, ticket) = (task.due(), task.priority, task.ticket());
+        let entry = Entry { due, priority, ticket, sequence: self.sequence, task };
         if announced {
             self.announced.push(entry);
         } else {
@@ -157,29 +187,51 @@ impl Room {
         entries
     }
 
-    /// Puts them back; gives those that were cancelled meanwhile, to be dropped.
+    /// Puts them back; gives those that were taken away meanwhile, to be dropped.
     pub(crate) fn put_announced(&mut self, entries: Vec<Entry<TaskRef>>) -> Vec<Entry<TaskRef>> {
         self.announcing = 0;
-        let mut cancelled = Vec::new();
+        let mut gone = Vec::new();
         for entry in entries {
-            if entry.task.state.is_waiting() {
+            if Live::is_live(&entry) {
                 entry.task.set_place(Place::Announced);
                 self.announced.push(entry);
             } else {
-                cancelled.push(entry);
+                gone.push(entry);
             }
         }
-        cancelled
+        gone
     }
 
     pub(crate) fn note_cancel(&mut self, task: &TaskRef, cancelled: CancelMove, told: bool) {
         if cancelled == CancelMove::Cancelled {
             self.telling += usize::from(told);
-            match task.place() {
-                Place::Waiting => self.waiting.note_tombstone(),
-                Place::Announced => self.announced.note_tombstone(),
-                Place::Out => {}
+            self.leave(task);
+        }
+    }
+
+    /// A task is not to be found where it was any more.
+    pub(crate) fn leave(&mut self, task: &TaskRef) {
+        match task.place() {
+            Place::Waiting => self.waiting.note_tombstone(),
+            Place::Announced => self.announced.note_tombstone(),
+            Place::Held => {
+                self.held -= 1;
+                task.set_place(Place::Out);
             }
+            Place::Crowded => task.group().into_iter().for_each(|g| self.groups.note_tombstone(g)),
+            Place::Out => {}
+        }
+        if let Some(group) = task.group() {
+            self.let_in(group); // it may have been the one that stands for its group
+        }
+    }
+
+    /// Lets the first of those in that wait for a place in `group`, if one is free.
+    fn let_in(&mut self, group: u16) {
+        self.announced.bury(self.groups.take_gone());
+        if let Some(entry) = self.groups.let_in(group) {
+            entry.task.set_place(Place::Announced); // or nobody wanted to hear of it
+            self.announced.push(entry);
         }
     }
 
@@ -205,19 +257,50 @@ impl Room {
         if std::mem::take(&mut owed.arrival) {
             self.idle.arrive();
         }
-        self.running -= usize::from(std::mem::take(&mut owed.run));
+        if std::mem::take(&mut owed.run) {
+            self.end_run(owed.group.take());
+        }
         self.telling -= usize::from(std::mem::take(&mut owed.telling));
     }
 
-    pub(crate) fn take(&mut self, now: Timestamp) -> Take {
+    /// A run is over, of this group if it was of one.
+    pub(crate) fn end_run(&mut self, group: Option<u16>) {
+        self.running -= 1;
+        if let Some(group) = group {
+            self.groups.leave(group);
+            self.let_in(group);
+        }
+    }
+
+    /// Whether workers sleep though all is over: they slept for tasks that waited for their group.
+    pub(crate) fn keeps_sleepers(&self, take: &Take) -> bool {
+        matches!(take, Take::Closed) && self.phase == Phase::Draining && !self.idle.is_empty()
+    }
+
+    pub(crate) fn take(&mut self, now: Timestamp, owed: &mut Owed) -> Take {
         if self.phase == Phase::Closed {
             return Take::Closed;
         }
-        while let Some(entry) = self.pop_ready(now) {
+        if self.paused {
+            return Take::Nothing;
+        }
+        let mut turned_away = 0;
+        while turned_away < AT_ONCE
+            && let Some(entry) = self.pop_ready(now)
+        {
+            let group = entry.task.group();
+            if let Some(group) = group
+                && !self.groups.enter(group)
+            {
+                self.groups.turn_away(group, entry);
+                turned_away += 1;
+                continue;
+            }
             // A cancel needs the lock to leave WAITING, so this start always wins; the move still
             // says so itself.
             if entry.task.state.try_start() {
                 self.running += 1;
+                owed.group = group;
                 return Take::Task(entry);
             }
         }
@@ -229,7 +312,9 @@ impl Room {
         match self.phase {
             Phase::Open => false,
             Phase::Draining => {
-                let left = self.head_due().is_some_and(|due| due <= self.drained_at);
+                // Also what waits for its group: its place may be taken by a run that goes on
+                // elsewhere, whose end wakes a worker.
+                let left = self.next_due().is_some_and(|due| due <= self.drained_at);
                 self.announcing == 0 && !left
             }
             Phase::Closed => true,
@@ -263,9 +348,20 @@ impl Room {
         }
     }
 
-    /// The same for the workers, to whom nothing is due while DUE events are being sent.
+    /// The same, of all that wait.
+    pub(crate) fn next_due(&mut self) -> Option<Timestamp> {
+        self.head_due().into_iter().chain(self.groups.head_due()).min()
+    }
+
+    /// How many tasks wait.
+    pub(crate) fn waiting_count(&self) -> usize {
+        self.waiting.len() + self.announced.len() + self.groups.len() + self.held
+    }
+
+    /// The same as [`Room::head_due`] for the workers, to whom nothing is due while DUE events are being sent, nor while the
+    /// scheduler is paused.
     pub(crate) fn head_for_workers(&mut self) -> Option<Timestamp> {
-        if self.announcing > 0 { None } else { self.head_due() }
+        if self.announcing > 0 || self.paused { None } else { self.head_due() }
     }
 
     pub(crate) fn second_due(&self) -> Option<Timestamp> {
@@ -281,7 +377,11 @@ impl Room {
     /// Takes the tombstones that left the heaps, to be dropped with no lock held.
     pub(crate) fn take_gone(&mut self) -> [Vec<Entry<TaskRef>>; 2] {
         let gone = [self.waiting.take_gone(), self.announced.take_gone()];
-        gone.iter().flatten().for_each(|entry| entry.task.set_place(Place::Out));
+        // An entry that was replaced says nothing of where the task is.
+        let last = |entry: &&Entry<TaskRef>| {
+            entry.ticket == entry.task.ticket() && entry.task.state.get().is_end()
+        };
+        gone.iter().flatten().filter(last).for_each(|entry| entry.task.set_place(Place::Out));
         gone
     }
 
@@ -289,11 +389,13 @@ impl Room {
     pub(crate) fn rebuild(&mut self) -> bool {
         self.waiting.step(4096);
         self.announced.step(4096);
+        self.groups.rebuild(4096);
+        self.announced.bury(self.groups.take_gone());
         self.is_rebuilding()
     }
 
     pub(crate) fn is_rebuilding(&self) -> bool {
-        self.waiting.is_retiring() || self.announced.is_retiring()
+        self.waiting.is_retiring() || self.announced.is_retiring() || self.groups.is_rebuilding()
     }
 
     /// Whether a reading of the clock is out of date.
@@ -342,10 +444,10 @@ impl Room {
     pub(crate) fn is_quiet(&mut self, now: Timestamp, despite_naps: bool) -> bool {
         let asleep = if despite_naps { self.naps.runs() } else { 0 };
         // While every worker's run sleeps, what is due cannot start before the clock moves.
-        let all_asleep = asleep == self.workers;
+        let nothing_starts = asleep == self.workers || self.paused;
         self.running == asleep
             && self.telling + self.announcing == 0
-            && (all_asleep || self.head_due().is_none_or(|due| due > now))
+            && (nothing_starts || self.head_due().is_none_or(|due| due > now))
     }
 
     /// Whether the last worker and the last run have ended.

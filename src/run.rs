@@ -14,7 +14,7 @@ use crate::job::{Job, Outcome, run_contained};
 use crate::leash::Leash;
 use crate::nap::Sleeper;
 use crate::record::TaskRef;
-use crate::state::CancelOutcome;
+use crate::state::{CancelOutcome, Control, ControlOutcome};
 use crate::sync::Generation;
 
 /// One execution of a task, as its job sees it.
@@ -69,6 +69,9 @@ pub(crate) trait Host: Send + Sync {
 
     /// Whether the task depends on one that cannot end before the calling code returns.
     fn is_behind_caller(&self, task: &TaskRef) -> bool;
+
+    /// Run control over a task.
+    fn control(&self, task: &TaskRef, control: Control) -> Result<ControlOutcome, Error>;
 }
 
 /// Which scheduler it is, even if it is gone.

@@ -100,17 +100,18 @@ impl Scheduler {
     ///
     /// # Errors
     /// [`Error::DuplicateTask`] if the scheduler knows the id, [`Error::SchedulerClosed`] after a
-    /// shutdown, [`Error::InvalidValue`] for a rule out of bounds, [`Error::SpawnWorker`] if the
-    /// system gives no threads, [`Error::Forked`]. Of what the task depends on,
+    /// shutdown, [`Error::InvalidValue`] for a rule out of bounds,
+    /// [`Error::UnknownGroup`], [`Error::SpawnWorker`] if the system gives no threads,
+    /// [`Error::Forked`]. Of what the task depends on,
     /// [`Error::UnknownTask`] if the scheduler does not know it, [`Error::DependencyCycle`] if it is
     /// the task itself, [`Error::InvalidValue`] if it is a series without an end or another
     /// scheduler's. The task is then not scheduled.
-    pub fn schedule(&self, task: Task) -> Result<TaskHandle, Error> {
+    pub fn schedule(&self, mut task: Task) -> Result<TaskHandle, Error> {
         if !task.depends_on.is_empty() {
             return self.schedule_all(vec![task]).map(|mut handles| handles.remove(0));
         }
         let shared = self.checked()?;
-        task.check()?;
+        task.prepare(&shared.groups)?;
         self.crew().threads.start(shared)?;
         if !shared.listeners.anybody() {
             return admit_and_bring(shared, task).map(|record| shared.handle(record));
@@ -158,12 +159,12 @@ impl Scheduler {
     /// As those.
     pub fn schedule_with(
         &self,
-        tasks: Vec<Task>,
+        mut tasks: Vec<Task>,
         replace: bool,
         accepted: impl FnOnce(&[TaskHandle]),
     ) -> Result<Vec<TaskHandle>, Error> {
         let shared = self.checked()?;
-        tasks.iter().try_for_each(Task::check)?;
+        tasks.iter_mut().try_for_each(|task| task.prepare(&shared.groups))?;
         self.crew().threads.start(shared)?;
         let Admitted { mut records, replaced, told, linked } = admit_all(shared, tasks, replace)?;
         let handles: Vec<TaskHandle> =
@@ -313,13 +314,13 @@ impl Scheduler {
         self.shared().clock.now()
     }
 
-    /// When the earliest waiting task is due. One that waits for others is not due before they end,
-    /// so it does not count.
+    /// When the earliest waiting task is due, of those that are not paused. One that waits for others
+    /// is not due before they end, so it does not count.
     ///
     /// # Errors
     /// [`Error::Forked`].
     pub fn next_due(&self) -> Result<Option<Timestamp>, Error> {
-        Ok(self.checked()?.queue.lock().head_due())
+        Ok(self.checked()?.queue.lock().next_due())
     }
 
     /// Says that the clock was moved, for clocks that do not say so themselves.
@@ -337,10 +338,9 @@ impl Scheduler {
     /// [`Error::Forked`].
     pub fn stats(&self) -> Result<Stats, Error> {
         let shared = self.checked()?;
-        let (queued, running) = shared.queue.load();
-        let room = shared.queue.lock();
-        let waiting = queued + room.registry.dependents.len();
-        Ok(room.registry.totals.stats(shared.workers, waiting, running))
+        let (waiting, paused, running) = shared.queue.load();
+        let now = Stats { workers: shared.workers, waiting, running, paused, ..Stats::default() };
+        Ok(shared.queue.lock().registry.totals.stats(now))
     }
 
     /// Has `listener` told of events of these kinds, from now on.

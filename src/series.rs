@@ -1,19 +1,22 @@
 //! The slots of a task. Invariant: a series never changes, so the worker that runs the task and
 //! whoever looks ahead share it; where a task is in it, a [`Slot`] says.
 
+use std::num::NonZeroU64;
 use std::sync::Arc;
 use std::time::Duration;
 
 use crate::clock::{Timestamp, check_duration};
 use crate::error::Error;
 use crate::job::{JobError, NotForward, contain};
-use crate::recurrence::{Next, Recurrence};
+use crate::recurrence::{Next, Recurrence, from};
 
 /// The rules that say which slots there are, and when their runs are due.
 #[derive(Default)]
 pub(crate) struct Series {
     /// `None`: there is one slot.
     pub(crate) recurrence: Option<Box<dyn Recurrence>>,
+    /// The period of a grid whose slots are skipped while the task cannot run.
+    pub(crate) grid: Option<NonZeroU64>,
     /// How many slots are run at most; the retries of a slot do not count.
     pub(crate) max_runs: Option<u64>,
     /// No run is due after this.
@@ -29,17 +32,36 @@ pub(crate) struct Series {
 pub(crate) struct Slot {
     /// Its place on the grid, whatever its runs are due at.
     pub(crate) at: Timestamp,
-    /// Which of those that are run it is, from 1.
-    pub(crate) number: u64,
+    /// Which of those that are run it is, from 1; with the bit [`TO_COME`].
+    number: u64,
 }
+
+/// The slot is still to come: what is run is one more run before it, asked for by hand.
+const TO_COME: u64 = 1 << 63;
 
 impl Slot {
     pub(crate) fn first(at: Timestamp) -> Self {
         Self { at, number: 1 }
     }
 
+    /// The slot after this one; or this one, if it is still to come.
     pub(crate) fn following(self, at: Timestamp) -> Self {
-        Self { at, number: self.number + 1 }
+        let number = if self.is_to_come() { self.number & !TO_COME } else { self.number + 1 };
+        Self { at, number }
+    }
+
+    /// The same slot at another time.
+    pub(crate) fn moved(self, at: Timestamp) -> Self {
+        Self { at, number: self.number & !TO_COME }
+    }
+
+    /// The same slot, after one more run.
+    pub(crate) fn postponed(self) -> Self {
+        Self { number: self.number | TO_COME, ..self }
+    }
+
+    pub(crate) fn is_to_come(self) -> bool {
+        self.number & TO_COME != 0
     }
 }
 
@@ -73,6 +95,9 @@ impl Series {
         let Some(recurrence) = &self.recurrence else {
             return Ok(None);
         };
+        if slot.is_to_come() {
+            return Ok(Some(self.skip(slot, finished).unwrap_or(slot.at.into())));
+        }
         if self.max_runs.is_some_and(|max| slot.number >= max) {
             return Ok(None);
         }
@@ -83,6 +108,13 @@ impl Series {
             }
             next => Ok(next.filter(|next| self.allows(next.due))),
         }
+    }
+
+    /// The first slot from `now` on, if `slot` has passed, the rule skips those that have, and one is
+    /// left.
+    pub(crate) fn skip(&self, slot: Slot, now: Timestamp) -> Option<Next> {
+        let next = from(slot.at, self.grid?, now)?;
+        Some(next).filter(|next| next.missed > 0 && self.allows(next.due))
     }
 
     pub(crate) fn allows(&self, due: Timestamp) -> bool {

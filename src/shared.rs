@@ -9,15 +9,17 @@ use crate::clock::{Driven, Rest, Timestamp, Waker};
 use crate::error::Error;
 use crate::event::{Event, EventKind, Listeners};
 use crate::handle::TaskHandle;
+use crate::hold::Resumed;
 use crate::inside::{Identity, Place, enter, enter_all, holds_any, is_inside};
 use crate::job::contain;
+use crate::limits::Names;
 use crate::nap::Sleeper;
 use crate::queue::TaskQueue;
 use crate::reading::Reading;
 use crate::record::{End, Ended, Over, TaskRef};
 use crate::room::{Last, Owed};
 use crate::run::{Host, inside_run_of_any};
-use crate::state::{CancelMove, CancelOutcome, TaskState};
+use crate::state::{CancelMove, CancelOutcome, Control, ControlOutcome, TaskState};
 use crate::stops::Stops;
 use crate::sync::Generation;
 
@@ -29,6 +31,7 @@ pub(crate) struct Shared {
     pub(crate) queue: TaskQueue,
     pub(crate) listeners: Listeners,
     pub(crate) stops: Stops,
+    pub(crate) groups: Names,
     pub(crate) made_in: Generation,
 }
 
@@ -61,16 +64,16 @@ impl Shared {
 
     /// Brings a task that is TELLING into the queue: a new one, a retry or a next slot.
     pub(crate) fn bring(&self, task: TaskRef) {
-        let announced = self.announce_if_due(&task);
-        if let Err(recalled) = self.queue.add(task, announced, self.queue_time()) {
+        let told = self.announce_if_due(&task);
+        if let Err(recalled) = self.queue.add(task, told, self.queue_time()) {
             self.complete_cancel(&recalled);
         }
     }
 
     /// Brings several under one lock, so that no worker sees a part of them.
     pub(crate) fn bring_all(&self, tasks: &[TaskRef]) {
-        let announced: Vec<bool> = tasks.iter().map(|task| self.announce_if_due(task)).collect();
-        let recalled = self.queue.add_all(tasks, &announced, self.queue_time());
+        let told: Vec<_> = tasks.iter().map(|task| self.announce_if_due(task)).collect();
+        let recalled = self.queue.add_all(tasks, &told, self.queue_time());
         for task in &recalled {
             self.complete_cancel(task);
         }
@@ -83,15 +86,17 @@ impl Shared {
         tasks.retain(|task| !room.registry.dependents.block(task));
     }
 
-    /// Sends DUE for a task on its way into the queue if its time has come already.
-    pub(crate) fn announce_if_due(&self, task: &TaskRef) -> bool {
-        let announced = self.listeners.wants(EventKind::Due)
+    /// Sends DUE for a task on its way into the queue if its time has come already; gives that time.
+    pub(crate) fn announce_if_due(&self, task: &TaskRef) -> Option<Timestamp> {
+        let due = task.due();
+        let announces = self.listeners.wants(EventKind::Due)
             && task.state.get() == TaskState::Waiting
-            && task.due() <= self.clock.now();
-        if announced {
-            self.emit_next(EventKind::Due, task);
-        }
-        announced
+            && due <= self.clock.now()
+            && !task.is_held();
+        announces.then(|| {
+            self.emit_due(task, due);
+            due
+        })
     }
 
     /// Who listens has changed. Called under the listeners' lock, so that the last change counts.
@@ -106,9 +111,17 @@ impl Shared {
         }
         let entries = self.queue.take_unannounced(now);
         if !entries.is_empty() {
-            entries.iter().for_each(|entry| self.emit_next(EventKind::Due, &entry.task));
+            entries.iter().for_each(|entry| self.emit_due(&entry.task, entry.due));
             self.queue.put_announced(entries, self.queue_time());
         }
+    }
+
+    /// Tells of a task that is due, at `due`: run control may be giving it another time.
+    fn emit_due(&self, task: &TaskRef, due: Timestamp) {
+        self.emit(EventKind::Due, task, || {
+            let (run, attempt) = task.outlook();
+            Event { due, run, attempt, ..self.event(EventKind::Due, task) }
+        });
     }
 
     /// Tells of a task's next run.
@@ -236,6 +249,37 @@ impl Shared {
         }
     }
 
+    pub(crate) fn control(
+        &self,
+        task: &TaskRef,
+        control: Control,
+    ) -> Result<ControlOutcome, Error> {
+        let now = self.clock.now();
+        let (outcome, resumed) = self.queue.control(task, control, now)?;
+        match resumed {
+            Some(Resumed { due, missed }) => {
+                self.tell_missed(task, due, missed);
+                self.bring(task.clone());
+            }
+            // It may be due now, and every worker busy.
+            None => self.announce_due(now),
+        }
+        Ok(outcome)
+    }
+
+    /// Counts and tells what a task missed while it was paused. It was due at `due`.
+    fn tell_missed(&self, task: &TaskRef, due: Timestamp, missed: u64) {
+        if missed == 0 {
+            return;
+        }
+        self.queue.lock().registry.totals.add_missed(missed);
+        self.emit(EventKind::Missed, task, || {
+            let (run, attempt) = task.outlook();
+            let (missed, next_due) = (Some(missed), Some(task.due()));
+            Event { due, run, attempt, next_due, missed, ..self.event(EventKind::Missed, task) }
+        });
+    }
+
     pub(crate) fn tells_of_cancels(&self) -> bool {
         self.listeners.wants(EventKind::Cancelled)
     }
@@ -293,6 +337,10 @@ impl Host for Shared {
             let ahead = |number| ahead.contains(&number);
             inside_run_of_any(me, ahead) || holds_any(me, ahead)
         }
+    }
+
+    fn control(&self, task: &TaskRef, control: Control) -> Result<ControlOutcome, Error> {
+        Self::control(self, task, control)
     }
 }
 

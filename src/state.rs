@@ -11,14 +11,19 @@
 //!
 //!          TELLING ──try_block()──▶ BLOCKED ──try_free()──▶ TELLING
 //!                                      └─── try_cancel() ──▶ CANCELLED
+//!          TELLING ──rest()──▶ PAUSED ◀──try_pause()── WAITING
+//!          TELLING ◀──try_resume()── PAUSED ──release()──▶ WAITING
+//!                                      └─── try_cancel() ──▶ CANCELLED
 //! ```
 //!
-//! Three states are seen only here. TELLING: the task is on its way into the queue, and the thread
+//! Four states are seen only here. TELLING: the task is on its way into the queue, and the thread
 //! that brings it is telling the listeners what happened so far. It counts as WAITING. RECALLED:
 //! it was cancelled meanwhile, and that same thread completes the cancel, so that the listeners
 //! hear of it after what they are being told. It counts as CANCELLED. BLOCKED: the task is not in the
-//! queue, because one that it depends on has not ended. It counts as WAITING.
+//! queue, because one that it depends on has not ended. PAUSED: run control holds the task, and it is
+//! in no heap. Both count as WAITING.
 
+use crate::clock::Timestamp;
 use crate::sync::{AtomicU8, Ordering};
 
 /// Where a task is in its life.
@@ -61,7 +66,7 @@ pub enum CancelOutcome {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[must_use]
 pub(crate) enum CancelMove {
-    /// WAITING, BLOCKED → CANCELLED: the caller completes the cancel.
+    /// WAITING, PAUSED, BLOCKED → CANCELLED: the caller completes the cancel.
     Cancelled,
     /// TELLING → RECALLED: the telling thread completes it.
     Recalled,
@@ -69,6 +74,43 @@ pub(crate) enum CancelMove {
     Stopping,
     /// Nothing: the task had ended.
     Finished,
+}
+
+/// What a call of run control asks for.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Control {
+    Reschedule(Timestamp),
+    RunNow,
+    Pause,
+    Resume,
+}
+
+/// What a call of run control found: [`Scheduler::reschedule`](crate::Scheduler::reschedule),
+/// `run_now`, `pause_task`, `resume_task` and the same of a task.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum ControlOutcome {
+    /// The task was waiting, and now is as the call wants it.
+    Applied,
+    /// The task is running. A pause or its end goes for what follows the run; the other calls have
+    /// done nothing.
+    Running,
+    /// The task had ended before; nothing was done.
+    Finished,
+    /// No such task is known.
+    Unknown,
+}
+
+/// Where a task is for run control. Stable under the queue's lock, but that a run may end.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Stand {
+    /// On its way into the queue.
+    Telling,
+    /// Behind another that has not ended.
+    Blocked,
+    Waiting,
+    Paused,
+    Running,
+    Over,
 }
 
 const TELLING: u8 = 0;
@@ -80,6 +122,7 @@ const DONE: u8 = 5;
 const FAILED: u8 = 6;
 const CANCELLED: u8 = 7;
 const BLOCKED: u8 = 8;
+const PAUSED: u8 = 9;
 
 /// The field and its moves.
 #[derive(Debug)]
@@ -108,6 +151,30 @@ impl StateCell {
         *self.0.get_mut() = WAITING;
     }
 
+    /// TELLING → PAUSED; `false` if it was recalled. Made under the queue's lock.
+    #[must_use]
+    pub(crate) fn rest(&self) -> bool {
+        self.move_from(TELLING, PAUSED).is_ok()
+    }
+
+    /// WAITING → PAUSED. Made under the queue's lock.
+    #[must_use]
+    pub(crate) fn try_pause(&self) -> bool {
+        self.move_from(WAITING, PAUSED).is_ok()
+    }
+
+    /// PAUSED → TELLING: the caller brings the task. Made under the queue's lock.
+    #[must_use]
+    pub(crate) fn try_resume(&self) -> bool {
+        self.move_from(PAUSED, TELLING).is_ok()
+    }
+
+    /// PAUSED → WAITING, for a run that the pause does not hold. Made under the queue's lock.
+    #[must_use]
+    pub(crate) fn release(&self) -> bool {
+        self.move_from(PAUSED, WAITING).is_ok()
+    }
+
     /// WAITING → RUNNING; `false` if it was cancelled. Made under the queue's lock.
     #[must_use]
     pub(crate) fn try_start(&self) -> bool {
@@ -133,13 +200,13 @@ impl StateCell {
         self.move_from(BLOCKED, TELLING).is_ok()
     }
 
-    /// Out of WAITING, BLOCKED, TELLING or RUNNING. The first is made under the queue's lock, so that the
-    /// heap's count of tombstones is exact.
+    /// Out of WAITING, PAUSED, BLOCKED, TELLING or RUNNING. Made under the queue's lock, so that its
+    /// counts of tombstones and of paused tasks are exact.
     pub(crate) fn try_cancel(&self) -> CancelMove {
         let mut seen = self.0.load(Ordering::Acquire);
         loop {
             let (to, done) = match seen {
-                WAITING | BLOCKED => (CANCELLED, CancelMove::Cancelled),
+                WAITING | PAUSED | BLOCKED => (CANCELLED, CancelMove::Cancelled),
                 TELLING => (RECALLED, CancelMove::Recalled),
                 RUNNING => (STOPPING, CancelMove::Stopping),
                 STOPPING => return CancelMove::Stopping,
@@ -166,7 +233,7 @@ impl StateCell {
     /// The state that everybody sees.
     pub(crate) fn get(&self) -> TaskState {
         match self.0.load(Ordering::Acquire) {
-            TELLING | WAITING | BLOCKED => TaskState::Waiting,
+            TELLING | WAITING | PAUSED | BLOCKED => TaskState::Waiting,
             RUNNING | STOPPING => TaskState::Running,
             DONE => TaskState::Done,
             FAILED => TaskState::Failed,
@@ -174,7 +241,19 @@ impl StateCell {
         }
     }
 
-    /// Whether the task's entry in the heap still means something.
+    /// The same for run control.
+    pub(crate) fn stand(&self) -> Stand {
+        match self.0.load(Ordering::Acquire) {
+            TELLING => Stand::Telling,
+            BLOCKED => Stand::Blocked,
+            WAITING => Stand::Waiting,
+            PAUSED => Stand::Paused,
+            RUNNING | STOPPING => Stand::Running,
+            _ => Stand::Over,
+        }
+    }
+
+    /// Whether an entry of the task's in a heap may mean something.
     pub(crate) fn is_waiting(&self) -> bool {
         self.0.load(Ordering::Acquire) == WAITING
     }
@@ -215,6 +294,17 @@ mod tests {
         assert_eq!(cell.try_cancel(), CancelMove::Cancelled);
         assert!(!cell.try_start());
         assert_eq!(cell.try_cancel(), CancelMove::Finished);
+    }
+
+    #[test]
+    fn a_paused_task_waits_and_starts_only_when_it_is_let() {
+        let cell = waiting();
+        assert!(cell.try_pause());
+        assert_eq!(cell.get(), TaskState::Waiting);
+        assert!(!cell.try_start() && !cell.is_waiting());
+        assert!(cell.try_resume() && cell.enter() && cell.try_pause());
+        assert_eq!(cell.try_cancel(), CancelMove::Cancelled);
+        assert!(!cell.try_resume() && !cell.release());
     }
 
     #[test]

@@ -25,6 +25,8 @@ pub struct Stats {
     pub cancelled: u64,
     /// Slots that passed without a run.
     pub missed: u64,
+    /// Tasks that wait and are paused.
+    pub paused: usize,
 }
 
 /// What happened since the scheduler was made. Guarded by the queue's lock.
@@ -58,8 +60,14 @@ impl Totals {
         self.missed += missed;
     }
 
-    pub(crate) fn stats(self, workers: usize, waiting: usize, running: usize) -> Stats {
+    /// Slots passed while a task was paused.
+    pub(crate) fn add_missed(&mut self, missed: u64) {
+        self.missed += missed;
+    }
+
+    /// The rest of `now`, which says what there is at the moment.
+    pub(crate) fn stats(self, now: Stats) -> Stats {
         let Self { runs, failures, done, failed, cancelled, missed } = self;
-        Stats { workers, waiting, running, runs, failures, done, failed, cancelled, missed }
+        Stats { runs, failures, done, failed, cancelled, missed, ..now }
     }
 }

@@ -2,15 +2,17 @@
 
 use std::any::Any;
 use std::fmt;
+use std::num::NonZeroU64;
 use std::sync::Arc;
 use std::time::Duration;
 
-use crate::clock::Timestamp;
+use crate::clock::{Timestamp, saturating_nanos};
 use crate::dependency::Dependency;
 use crate::error::Error;
 use crate::id::TaskId;
 use crate::job::{IntoJob, Job, JobError};
-use crate::plan::Plan;
+use crate::limits::Names;
+use crate::plan::{GroupName, Plan};
 use crate::record::Label;
 use crate::recurrence::{OneTime, Recurrence};
 use crate::retry::RetryPolicy;
@@ -78,8 +80,11 @@ impl Task {
     pub fn recurrence(mut self, recurrence: impl Recurrence) -> Self {
         // A one-off with or without saying so is the same task.
         if !(&recurrence as &dyn Any).is::<OneTime>() {
+            let grid =
+                recurrence.grid().map_or(0, |period| saturating_nanos(period).unsigned_abs());
             let series = self.series();
             series.endless = recurrence.is_endless();
+            series.grid = NonZeroU64::new(grid);
             series.recurrence = Some(Box::new(recurrence));
         }
         self
@@ -156,6 +161,12 @@ impl Task {
         self
     }
 
+    /// The group whose limit the task counts for; see [`Builder::limit`](crate::Builder::limit).
+    pub fn group(mut self, group: impl Into<String>) -> Self {
+        self.plan().named = Some(Box::new(GroupName(group.into())));
+        self
+    }
+
     /// Anything that is to be found again by [`TaskHandle::label`](crate::TaskHandle::label).
     pub fn label(mut self, label: impl Any + Send + Sync) -> Self {
         self.label = Some(Arc::new(label));
@@ -192,7 +203,16 @@ impl Task {
         Arc::get_mut(series).expect("a description is one, and shares nothing yet")
     }
 
-    pub(crate) fn check(&self) -> Result<(), Error> {
+    /// Checks the rules, and finds the group that it is of.
+    pub(crate) fn prepare(&mut self, groups: &Names) -> Result<(), Error> {
+        let Some(plan) = &mut self.plan else { return Ok(()) };
+        if let Some(name) = plan.named.take() {
+            plan.group = groups.find(&name.0)?;
+        }
+        plan.check(self.due)
+    }
+
+    fn check(&self) -> Result<(), Error> {
         self.plan.as_ref().map_or(Ok(()), |plan| plan.check(self.due))
     }
 }

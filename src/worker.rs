@@ -15,6 +15,7 @@ use crate::job::{Outcome, contain, describe};
 use crate::later::{Completion, Later, StopHook, Unfinished};
 use crate::plan::Verdict;
 use crate::record::{End, Ended, TaskRef, Work};
+use crate::recurrence::Next;
 use crate::room::{Last, Owed, Take};
 use crate::run::{Host, Run, run_job};
 use crate::shared::Shared;
@@ -155,12 +156,13 @@ impl Unfinished for Elsewhere {
             return shared.drop_contained(work); // it goes on where it began, in the parent
         }
         shared.stops.forget(&task);
+        let group = work.plan.as_ref().map(|plan| plan.group).filter(|&group| group != 0);
         enter(Place::of(shared.identity()), || {
             let story = Story { shared: &shared, task, due, started, number, attempt };
             let ran = story.ran(&outcome, story.finished());
             story.follow(work, outcome, ran, gave_way);
         });
-        shared.queue.end_elsewhere(shared.clock.now());
+        shared.queue.end_elsewhere(group, shared.clock.now());
     }
 
     fn on_stop(&self, hook: StopHook) -> Option<StopHook> {
@@ -214,9 +216,11 @@ impl Story<'_> {
         let outcome = Ended::from(outcome);
         let if_stopped = if cancelled { Ended::Cancelled } else { outcome.clone() };
         match verdict {
-            Verdict::Again { due, missed } if self.goes_on() => self.again(work, &ran, due, missed),
-            // It was told to stop, or the scheduler closes.
-            Verdict::Again { .. } => self.finish(work, &ran, if_stopped.clone(), if_stopped),
+            Verdict::Again(next) => {
+                if let Err(work) = self.again(work, &ran, next) {
+                    self.finish(work, &ran, if_stopped.clone(), if_stopped);
+                }
+            }
             Verdict::End => self.finish(work, &ran, outcome, if_stopped),
             Verdict::Broken(error) => {
                 let broken = Ended::Failed(error.clone());
@@ -226,16 +230,14 @@ impl Story<'_> {
         }
     }
 
-    /// Whether another run may follow; if so, the task is on its way back to the queue.
-    fn goes_on(&self) -> bool {
-        self.shared.queue.is_open() && self.task.state.try_tell()
-    }
-
-    /// Back into the queue. The listeners are told first: the next run's events come after.
-    fn again(&self, work: Work, ran: &Ran, due: Timestamp, missed: u64) {
-        // Before anybody can look ahead from the slot that comes.
-        self.task.set_due(due);
-        self.shared.drop_contained(self.task.check_in(work, ran, missed));
+    /// Back into the queue, unless the task was told to stop, or the scheduler closes. The listeners
+    /// are told first: the next run's events come after.
+    fn again(&self, work: Work, ran: &Ran, next: Next) -> Result<(), Work> {
+        if !self.shared.queue.is_open() {
+            return Err(work);
+        }
+        self.shared.drop_contained(self.task.check_in(work, ran, next)?);
+        let Next { due, missed } = next;
         self.shared.queue.lock().registry.totals.add_run(ran, missed);
         self.emit_end(ran, Some(due));
         if missed > 0 {
@@ -246,6 +248,7 @@ impl Story<'_> {
             });
         }
         self.shared.bring(self.task.clone());
+        Ok(())
     }
 
     /// Ends the task.

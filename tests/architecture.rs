@@ -11,26 +11,30 @@ use std::path::{Path, PathBuf};
 /// must point down the picture in ARCHITECTURE.md. `lib` imports all and is imported by nobody.
 const ARROWS: &str = "
 waiting: clock closing crew error scheduler sync
+steering: clock error handle id registry scheduler state
 scheduler: admission builder clock crew error event handle id info job record recurrence
     registry shared state stats task
-builder: clock crew error event queue reading registry scheduler shared stops surroundings sync threads
+builder: clock crew error event limits queue reading registry room scheduler shared stops surroundings
+    sync threads
 admission: chance error id links record registry shared task
 links: dependency error id job record registry run shared task
 crew: closing error shared surroundings threads
 closing: room shared state
 threads: announcer error inside shared surroundings sync worker
 announcer: room shared surroundings
-worker: chance clock event heap info inside job later plan record room run shared surroundings
-shared: clock error event handle inside job nap queue reading record room run state stops sync
-queue: clock heap job nap patience record registry room slack state sync
+worker: chance clock event heap info inside job later plan record recurrence room run shared surroundings
+shared: clock error event handle hold inside job limits nap queue reading record room run state stops sync
+queue: clock error heap hold job nap patience record room slack state sync
 event: clock id inside job sync
 stops: job later record sync
 handle: clock error id info inside job record run state sync
-task: clock dependency error id job plan record recurrence retry series
+task: clock dependency error id job limits plan record recurrence retry series
 dependency: handle id
 reading: clock job sync
 manual_clock: clock error sync
-room: clock error heap idle info nap record registry state wakers
+hold: chance clock error record room state
+limits: clock error heap record
+room: clock error heap idle info limits nap record registry state wakers
 slack: clock
 registry: dependents error id info record roll stats
 roll: record
@@ -42,7 +46,7 @@ wakers: clock
 patience: clock
 run: clock error id inside job leash nap record state sync
 inside: record
-record: clock id info job leash plan series state sync
+record: clock id info job leash plan recurrence series state sync
 plan: clock error job recurrence retry series
 series: clock error job recurrence
 info: clock id job state
@@ -51,7 +55,7 @@ recurrence: clock error job
 retry: chance clock error job
 job: clock id later run
 later: job
-state: sync
+state: clock sync
 leash: sync
 sync: clock
 clock: error

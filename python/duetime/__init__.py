@@ -51,12 +51,22 @@ from duetime._native import (
     current_run,
 )
 from duetime._protocols import Clock, Job, Recurrence, RetryPolicy, Seconds, TaskId
-from duetime._records import CancelOutcome, Event, EventKind, Missed, Stats, TaskInfo, TaskState
+from duetime._records import (
+    CancelOutcome,
+    ControlOutcome,
+    Event,
+    EventKind,
+    Missed,
+    Stats,
+    TaskInfo,
+    TaskState,
+)
 from duetime._scheduler import Scheduler
 
 __all__ = [
     "CancelOutcome",
     "Clock",
+    "ControlOutcome",
     "DependencyCycleError",
     "DependencyFailed",
     "DuetimeError",

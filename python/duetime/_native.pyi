@@ -21,6 +21,7 @@ from typing_extensions import Self, TypeVarTuple, Unpack, disjoint_base
 from duetime._protocols import Clock, Job, Recurrence, RetryPolicy, Seconds, TaskId
 from duetime._records import (
     CancelOutcome,
+    ControlOutcome,
     Event,
     EventKind,
     Missed,
@@ -60,6 +61,7 @@ class _TaskOptions(TypedDict, total=False):
     depends_on: Iterable[Task | TaskId]
     jitter: Seconds
     executor: Executor | Callable[[], Executor] | None
+    group: str | None
 
 _Errors: TypeAlias = type[BaseException] | tuple[type[BaseException], ...]
 
@@ -503,6 +505,7 @@ class Task:
             slot. With a `FixedRate` it must be shorter than the period.
         executor: What runs the job instead of a worker: a `concurrent.futures.Executor`, or a
             callable that makes one; the scheduler's by default.
+        group: The group of the scheduler's `limits` that it counts for; none by default.
 
     Raises:
         ValueError: A number is out of its bounds, or a datetime is naive.
@@ -532,6 +535,7 @@ class Task:
         depends_on: Iterable[Task | TaskId] = (),
         jitter: Seconds = 0.0,
         executor: Executor | Callable[[], Executor] | None = None,
+        group: str | None = None,
     ) -> Self: ...
     @overload
     def __new__(
@@ -549,6 +553,7 @@ class Task:
         depends_on: Iterable[Task | TaskId] = (),
         jitter: Seconds = 0.0,
         executor: Executor | Callable[[], Executor] | None = None,
+        group: str | None = None,
     ) -> Self: ...
     @property
     def id(self) -> TaskId | None:
@@ -584,6 +589,10 @@ class Task:
     @property
     def missed(self) -> int:
         """How many slots were skipped."""
+
+    @property
+    def paused(self) -> bool:
+        """Whether the task was paused, and not resumed."""
 
     @property
     def error(self) -> BaseException | None:
@@ -675,6 +684,59 @@ class Task:
             UNKNOWN if it was never scheduled.
         """
 
+    def reschedule(self, due: float | datetime) -> ControlOutcome:
+        """Make the waiting task due at another time.
+
+        A series goes on from there: its grid moves with it. See `Scheduler.reschedule`.
+
+        Args:
+            due: Seconds of the scheduler's clock, or an aware datetime. In the past means at once.
+
+        Returns:
+            APPLIED if it was waiting; RUNNING or FINISHED, and nothing was done. UNKNOWN if it was
+            never scheduled.
+
+        Raises:
+            SchedulerClosedError: The task waits, and the scheduler is shut down.
+        """
+
+    def run_now(self) -> ControlOutcome:
+        """Make the waiting task due now: one more run, if it is a series.
+
+        See `Scheduler.run_now`.
+
+        Returns:
+            As for `reschedule`.
+
+        Raises:
+            SchedulerClosedError: The task waits, and the scheduler is shut down.
+        """
+
+    def pause(self) -> ControlOutcome:
+        """Hold the task: no run starts until it is resumed.
+
+        See `Scheduler.pause_task`.
+
+        Returns:
+            APPLIED if it was waiting. RUNNING: its run goes on, and what follows it is held.
+            FINISHED if it had ended, UNKNOWN if it was never scheduled.
+
+        Raises:
+            SchedulerClosedError: The task waits, and the scheduler is shut down.
+        """
+
+    def resume(self) -> ControlOutcome:
+        """Let the task go on, if it was paused.
+
+        See `Scheduler.resume_task`.
+
+        Returns:
+            As for `pause`.
+
+        Raises:
+            SchedulerClosedError: The task waits, and the scheduler is shut down.
+        """
+
     def add_done_callback(self, fn: Callable[[Task], object]) -> None:
         """Have a function called with this task when it has ended; at once if it has.
 
@@ -733,6 +795,7 @@ class Scheduler:
         name: str = "duetime",
         loop: AbstractEventLoop | Callable[[], AbstractEventLoop] | None = None,
         executor: Executor | Callable[[], Executor] | None = None,
+        limits: dict[str, int] | None = None,
     ) -> None: ...
     @property
     def workers(self) -> int:
@@ -749,6 +812,10 @@ class Scheduler:
     @property
     def executor(self) -> Executor | Callable[[], Executor] | None:
         """What the scheduler was made with to run jobs; `None` for its workers."""
+
+    @property
+    def paused(self) -> bool:
+        """Whether the scheduler was paused, and not resumed."""
 
     @property
     def closed(self) -> bool:
@@ -921,6 +988,144 @@ class Scheduler:
             it never runs
         """
 
+    def reschedule(self, task: Task | TaskId, due: float | datetime, /) -> ControlOutcome:
+        """Make a waiting task due at another time.
+
+        A series goes on from there: its grid moves with it. A retry is only made at another time. A
+        paused task stays paused. Of a running task nothing is changed.
+
+        Args:
+            task: The task or its id.
+            due: Seconds of the scheduler's clock, or an aware datetime. In the past means at once.
+
+        Returns:
+            What was done; true only for `ControlOutcome.APPLIED`.
+
+        Raises:
+            SchedulerClosedError: The task waits, and the scheduler is shut down.
+            ForkedError: The scheduler is the parent process's.
+
+        Example:
+            >>> from duetime import ManualClock, Scheduler
+            >>> clock = ManualClock()
+            >>> with Scheduler(clock=clock) as scheduler:
+            ...     task = scheduler.every(600, list, id="tick")
+            ...     if scheduler.reschedule("tick", 180):
+            ...         clock.advance(180)
+            ...     task.runs, task.due
+            (1, 780.0)
+        """
+
+    def run_now(self, task: Task | TaskId, /) -> ControlOutcome:
+        """Make a waiting task due now, if it is not yet.
+
+        This is one more run of a series, before the slot that it waited for, and does not count
+        for `max_runs`; slots that pass during it are missed by the series' rule. A retry or a
+        one-off task is only made sooner. A paused task is run once, and stays paused. A running
+        task is not run again. One that depends on others is due now, and runs when they are done.
+
+        Args:
+            task: The task or its id.
+
+        Returns:
+            What was done; true only for `ControlOutcome.APPLIED`.
+
+        Raises:
+            SchedulerClosedError: The task waits, and the scheduler is shut down.
+            ForkedError: The scheduler is the parent process's.
+
+        Example:
+            >>> from duetime import ManualClock, Scheduler
+            >>> clock = ManualClock()
+            >>> with Scheduler(clock=clock) as scheduler:
+            ...     task = scheduler.every(600, list)
+            ...     answer = scheduler.run_now(task)
+            ...     scheduler.wait_idle()
+            ...     answer.name, task.runs, task.due
+            True
+            ('APPLIED', 1, 600.0)
+        """
+
+    def pause_task(self, task: Task | TaskId, /) -> ControlOutcome:
+        """Hold a task: no run of it starts until it is resumed.
+
+        It still counts as WAITING, but is not due: `wait_idle` does not wait for it, and a drain
+        cancels it. A run that goes on is not disturbed; what follows it is held. A task that depends
+        on others is held when they are done; if one of them fails, it is cancelled all the same.
+
+        Args:
+            task: The task or its id.
+
+        Returns:
+            What was done; true only for `ControlOutcome.APPLIED`.
+
+        Raises:
+            SchedulerClosedError: The task waits, and the scheduler is shut down.
+            ForkedError: The scheduler is the parent process's.
+        """
+
+    def resume_task(self, task: Task | TaskId, /) -> ControlOutcome:
+        """Let a task go on, if it was paused.
+
+        If its due time has passed, a series with `Missed.SKIP` goes on with the first slot that has
+        not passed; those before it are missed, the one that it waited for included. Any other task
+        runs now, late; with `Missed.CATCH_UP` so does every slot that passed.
+
+        Args:
+            task: The task or its id.
+
+        Returns:
+            What was done; true only for `ControlOutcome.APPLIED`.
+
+        Raises:
+            SchedulerClosedError: The task waits, and the scheduler is shut down.
+            ForkedError: The scheduler is the parent process's.
+
+        Example:
+            >>> from duetime import ManualClock, Scheduler
+            >>> clock = ManualClock()
+            >>> with Scheduler(clock=clock) as scheduler:
+            ...     task = scheduler.every(60, list, id="tick")
+            ...     answer = scheduler.pause_task("tick")
+            ...     clock.advance(630)
+            ...     answer = scheduler.resume_task("tick")
+            ...     task.runs, task.missed, task.due
+            (0, 10, 660.0)
+        """
+
+    def pause(self) -> None:
+        """Start nothing until `resume`.
+
+        Runs that go on are not disturbed, tasks are scheduled as ever, and DUE events are sent on
+        time. Nothing counts as due meanwhile: a drain cancels all that waits. Again is no error.
+
+        Raises:
+            SchedulerClosedError: The scheduler is shut down.
+            ForkedError: The scheduler is the parent process's.
+
+        Example:
+            >>> from duetime import Scheduler
+            >>> with Scheduler() as scheduler:
+            ...     scheduler.pause()
+            ...     task = scheduler.after(0, print, "it runs")
+            ...     scheduler.wait_idle(), task.state.name
+            ...     scheduler.resume()
+            ...     task.wait()
+            (True, 'WAITING')
+            it runs
+            True
+        """
+
+    def resume(self) -> None:
+        """Start again what is due.
+
+        To the tasks the pause was as a time in which all workers were busy. Again is no error.
+
+        Raises:
+            SchedulerClosedError: The scheduler is shut down.
+            ForkedError: The scheduler is the parent process's.
+        """
+
     def get(self, id: TaskId, /) -> Task | None:
         """Give the live task of that id; `None` if there is none, or it has ended."""
 
@@ -950,7 +1155,7 @@ class Scheduler:
         """Give the time of the scheduler's clock, in seconds."""
 
     def next_due(self) -> float | None:
-        """Give the due time of the earliest waiting task; `None` if none waits.
+        """Give the earliest due time of what waits and is not paused; `None` if nothing does.
 
         A task that waits for others does not count.
         """

@@ -79,6 +79,34 @@ class CancelOutcome(enum.Enum):
         return self is CancelOutcome.CANCELLED
 
 
+class ControlOutcome(enum.Enum):
+    """What a call of run control found. True only for `APPLIED`.
+
+    The calls are `reschedule`, `run_now`, `pause` and `resume` of a `Task`, and those of a
+    `Scheduler` for a task or its id.
+
+    Example:
+        >>> from duetime import Scheduler
+        >>> with Scheduler() as scheduler:
+        ...     task = scheduler.after(3600, print)
+        ...     task.pause(), scheduler.run_now("nobody")
+        (<ControlOutcome.APPLIED: 'applied'>, <ControlOutcome.UNKNOWN: 'unknown'>)
+    """
+
+    APPLIED = "applied"
+    """The task was waiting, and now is as the call wants it."""
+    RUNNING = "running"
+    """The task is running. A pause or its end goes for what follows the run; the other calls have
+    done nothing."""
+    FINISHED = "finished"
+    """The task had already ended; nothing was done."""
+    UNKNOWN = "unknown"
+    """The scheduler knows no such task."""
+
+    def __bool__(self) -> bool:
+        return self is ControlOutcome.APPLIED
+
+
 class EventKind(enum.Enum):
     """What an `Event` tells of.
 
@@ -180,6 +208,8 @@ class TaskInfo:
     """When the last run started."""
     finished: float | None
     """When the last run ended, or the task was cancelled."""
+    paused: bool = False
+    """Whether it was paused, and not resumed."""
 
 
 @dataclass(frozen=True)
@@ -213,3 +243,5 @@ class Stats:
     """Tasks that ended CANCELLED."""
     missed: int
     """Slots that were skipped."""
+    paused: int = 0
+    """Tasks that wait and are paused."""

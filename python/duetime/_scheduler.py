@@ -99,6 +99,8 @@ class Scheduler(_native.Scheduler, concurrent.futures.Executor):
         executor: What runs the jobs instead of the workers: a `concurrent.futures.Executor`, or a
             callable that makes one, which is then shut down with the scheduler, and made anew
             after it broke.
+        limits: How many tasks of a group run at once, at most, by the group's name; a task says by
+            `group` which it is of.
 
     Raises:
         ValueError: A number is out of its bounds.

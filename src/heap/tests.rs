@@ -12,8 +12,8 @@ use super::*;
 struct Flag(Rc<Cell<bool>>);
 
 impl Live for Flag {
-    fn is_live(&self) -> bool {
-        self.0.get()
+    fn is_live(entry: &Entry<Self>) -> bool {
+        entry.task.0.get()
     }
 }
 
@@ -30,7 +30,8 @@ impl Pair {
         self.sequence += 1;
         let (sequence, flag) = (self.sequence, Flag(Rc::new(Cell::new(true))));
         let task = flag.clone();
-        self.heap.push(Entry { due: Timestamp::from_nanos(due), priority, sequence, task });
+        let (due_at, ticket) = (Timestamp::from_nanos(due), 0);
+        self.heap.push(Entry { due: due_at, priority, ticket, sequence, task });
         let key = (due, -i64::from(priority), sequence);
         let place = self.list.partition_point(|(other, _)| *other < key);
         self.list.insert(place, (key, flag));

@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
 use pyo3::gc::{PyTraverseError, PyVisit};
 use pyo3::prelude::*;
-use pyo3::types::PyWeakrefReference;
+use pyo3::types::{PyDict, PyWeakrefReference};
 
 use super::call::equal;
 use super::clock::{CallableClock, ManualClock};
@@ -15,7 +15,7 @@ use super::listener::PyListener;
 use super::numbers::{Maybe, integer, wrong_type};
 use super::thread::PythonThread;
 use super::{exit, seen};
-use crate::{EventKind, ListenerId};
+use crate::{Builder, EventKind, ListenerId};
 
 /// The arguments of `Scheduler`.
 pub(super) struct Settings<'a, 'py> {
@@ -25,6 +25,7 @@ pub(super) struct Settings<'a, 'py> {
     pub(super) name: Maybe<'py>,
     pub(super) event_loop: Option<&'a Bound<'py, PyAny>>,
     pub(super) executor: Option<&'a Bound<'py, PyAny>>,
+    pub(super) limits: Option<&'a Bound<'py, PyAny>>,
 }
 
 pub(super) struct Core {
@@ -42,7 +43,7 @@ pub(super) struct Core {
 
 impl Core {
     pub(super) fn new(py: Python<'_>, settings: Settings<'_, '_>) -> PyResult<Self> {
-        let Settings { workers, clock, history, name, event_loop, executor } = settings;
+        let Settings { workers, clock, history, name, event_loop, executor, limits } = settings;
         let executor = executor.map_or(Ok(None), |given| elsewhere::executor(given, None))?;
         let bound = "between 1 and 1024";
         let workers = workers.read(4, |workers| integer("workers", workers, 1, bound))?;
@@ -57,6 +58,7 @@ impl Core {
             .history(history)
             .name(name)
             .surroundings(PythonThread { elsewhere: Arc::clone(&elsewhere) });
+        let builder = limited(builder, limits)?;
         let life = Life::default();
         let inner = match clock {
             None => builder,
@@ -156,4 +158,18 @@ impl Core {
         visit.call(&self.executor)?;
         visit.call(&self.clock)
     }
+}
+
+/// The builder with these limits: a dict of names and numbers.
+fn limited(builder: Builder, limits: Option<&Bound<'_, PyAny>>) -> PyResult<Builder> {
+    let Some(limits) = limits.filter(|limits| !limits.is_none()) else {
+        return Ok(builder);
+    };
+    let expected = "a dict of group names and numbers";
+    let limits = limits.cast::<PyDict>().map_err(|_| wrong_type("limits", limits, expected))?;
+    limits.iter().try_fold(builder, |builder, (group, limit)| {
+        let group =
+            group.extract::<String>().map_err(|_| wrong_type("limits", &group, expected))?;
+        Ok(builder.limit(group, integer("limits", &limit, 1_usize, "at least 1")?))
+    })
 }

@@ -13,7 +13,7 @@ use super::dependencies::Needed;
 use super::elsewhere::executor;
 use super::job::Callee;
 use super::numbers::{When, duration, task_id};
-use super::rules::{Label, Policy, Rule, max_runs, priority};
+use super::rules::{Label, Policy, Rule, group, max_runs, priority};
 use super::task::Task;
 use crate::{JobError, Recurrence, TaskId, Timestamp};
 
@@ -28,6 +28,7 @@ pub(super) struct Draft {
     pub(super) policy: Option<Policy>,
     /// What runs the job, instead of a worker.
     pub(super) executor: Option<Py<PyAny>>,
+    pub(super) group: Option<String>,
     pub(super) options: Options,
     pub(super) depends_on: Vec<Needed>,
 }
@@ -66,6 +67,7 @@ impl Draft {
             label: self.label.as_ref().map(|label| label.clone_ref(py)),
             policy: self.policy.as_ref().map(|policy| policy.copy(py)),
             executor: self.executor.as_ref().map(|executor| executor.clone_ref(py)),
+            group: self.group.clone(),
             options: self.options,
             depends_on: self.depends_on.iter().map(|needed| needed.copy(py)).collect(),
         }
@@ -80,7 +82,8 @@ impl Draft {
         place: impl Fn(&Py<Task>) -> Option<usize>,
     ) -> PyResult<crate::Task> {
         let labelled = self.is_labelled();
-        let Self { id, due, callee, rule, label, policy, executor, options, depends_on } = self;
+        let Self { id, due, callee, rule, label, policy, executor, group, options, depends_on } =
+            self;
         let job = match executor {
             Some(executor) => callee.on(executor),
             None => callee.into_job(py)?,
@@ -95,6 +98,9 @@ impl Draft {
         }
         if let Some(policy) = policy {
             task = task.retry(policy);
+        }
+        if let Some(group) = group {
+            task = task.group(group);
         }
         let depends_on = depends_on.into_iter().map(|needed| needed.into_core(py, &place));
         let depends_on = depends_on.collect::<PyResult<Vec<_>>>()?;
@@ -147,6 +153,7 @@ impl Draft {
             label: None,
             policy: None,
             executor: None,
+            group: None,
             options: Options::default(),
             depends_on: Vec::new(),
         })
@@ -157,19 +164,20 @@ impl Draft {
         for (name, value) in options {
             let name: String = name.extract()?;
             match &*name {
-                "id" | "max_runs" | "until" | "depends_on" if value.is_none() => {}
+                "id" | "max_runs" | "until" | "depends_on" | "group" if value.is_none() => {}
                 "id" => self.id = Some(task_id(&value)?),
                 "retry" => self.policy = Policy::new(&value)?,
                 "priority" => self.options.priority = priority(&value)?,
                 "max_runs" => self.options.max_runs = Some(max_runs(&value)?),
                 "executor" => self.executor = executor(&value, Some(self.callee.object()))?,
+                "group" => self.group = Some(group(&value)?),
                 "until" => self.options.until = Some(When::new("until", &value)?),
                 "jitter" => self.options.jitter = duration("jitter", &value)?,
                 "depends_on" => self.depends_on = Needed::all(&value)?,
                 _ => {
                     return Err(PyTypeError::new_err(format!(
                         "'{name}' is no option; the options are id, retry, priority, max_runs, \
-                         until, jitter, depends_on and executor"
+                         until, jitter, depends_on, executor and group"
                     )));
                 }
             }

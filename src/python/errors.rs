@@ -45,7 +45,9 @@ impl From<Error> for PyErr {
             Error::SchedulerClosed => CLOSED.error(py, message),
             Error::Forked => FORKED.error(py, message),
             Error::WaitTimeout => TIMEOUT.error(py, message),
-            Error::InvalidValue { .. } | Error::TaskWaiting(_) => PyValueError::new_err(message),
+            Error::InvalidValue { .. } | Error::UnknownGroup { .. } | Error::TaskWaiting(_) => {
+                PyValueError::new_err(message)
+            }
             Error::InsideJob(_) | Error::SpawnWorker(_) => PyRuntimeError::new_err(message),
         })
     }

@@ -10,7 +10,9 @@ use super::call::items;
 use super::errors::exception;
 use super::lookup::{Class, Lookup, Members, Names};
 use super::numbers::{as_seconds, wrong_type};
-use crate::{CancelOutcome, Event, EventKind, Missed, Stats, TaskId, TaskInfo, TaskState};
+use crate::{
+    CancelOutcome, ControlOutcome, Event, EventKind, Missed, Stats, TaskId, TaskInfo, TaskState,
+};
 
 const RECORDS: &str = "duetime._records";
 static EVENT: Record<11> = Record::new(
@@ -20,18 +22,29 @@ static EVENT: Record<11> = Record::new(
         "next_due", "missed",
     ],
 );
-static STATS: Record<9> = Record::new(
+static STATS: Record<10> = Record::new(
     "Stats",
-    ["workers", "waiting", "running", "runs", "failures", "done", "failed", "cancelled", "missed"],
+    [
+        "workers",
+        "waiting",
+        "running",
+        "runs",
+        "failures",
+        "done",
+        "failed",
+        "cancelled",
+        "missed",
+        "paused",
+    ],
 );
-static TASK_INFO: Record<9> = Record::new(
+static TASK_INFO: Record<10> = Record::new(
     "TaskInfo",
-    ["id", "state", "due", "runs", "failures", "missed", "error", "started", "finished"],
+    ["id", "state", "due", "runs", "failures", "missed", "error", "started", "finished", "paused"],
 );
 /// What making one takes.
 static MAKING: Names<2> = Names::new(["__new__", "__dict__"]);
 pub(super) static LOOKUPS: &[&dyn Lookup] =
-    &[&EVENT, &STATS, &TASK_INFO, &MAKING, &STATES, &KINDS, &OUTCOMES, &POLICIES];
+    &[&EVENT, &STATS, &TASK_INFO, &MAKING, &STATES, &KINDS, &OUTCOMES, &CONTROLS, &POLICIES];
 
 /// A frozen dataclass. Its own `__init__` takes ten times as long as filling the instance's dict.
 struct Record<const N: usize> {
@@ -93,6 +106,15 @@ const OUTCOME_ORDER: [CancelOutcome; 4] = [
     CancelOutcome::Unknown,
 ];
 
+static CONTROLS: Members<4> =
+    Members::new(RECORDS, "ControlOutcome", ["APPLIED", "RUNNING", "FINISHED", "UNKNOWN"]);
+const CONTROL_ORDER: [ControlOutcome; 4] = [
+    ControlOutcome::Applied,
+    ControlOutcome::Running,
+    ControlOutcome::Finished,
+    ControlOutcome::Unknown,
+];
+
 static POLICIES: Members<2> = Members::new(RECORDS, "Missed", ["SKIP", "CATCH_UP"]);
 const POLICY_ORDER: [Missed; 2] = [Missed::Skip, Missed::CatchUp];
 
@@ -111,6 +133,10 @@ pub(super) fn state_from(value: &Bound<'_, PyAny>) -> PyResult<TaskState> {
 
 pub(super) fn cancel_outcome(py: Python<'_>, outcome: CancelOutcome) -> Bound<'_, PyAny> {
     OUTCOMES.get(py, place(&OUTCOME_ORDER, &outcome))
+}
+
+pub(super) fn control_outcome(py: Python<'_>, outcome: ControlOutcome) -> Bound<'_, PyAny> {
+    CONTROLS.get(py, place(&CONTROL_ORDER, &outcome))
 }
 
 pub(super) fn missed(py: Python<'_>, missed: Missed) -> Bound<'_, PyAny> {
@@ -189,6 +215,7 @@ pub(super) fn task_info<'py>(py: Python<'py>, info: &TaskInfo) -> PyResult<Bound
             object(py, info.error.as_deref())?,
             object(py, info.started.map(as_seconds))?,
             object(py, info.finished.map(as_seconds))?,
+            object(py, info.paused)?,
         ],
     )
 }
@@ -206,6 +233,7 @@ pub(super) fn stats<'py>(py: Python<'py>, stats: &Stats) -> PyResult<Bound<'py, 
             object(py, stats.failed)?,
             object(py, stats.cancelled)?,
             object(py, stats.missed)?,
+            object(py, stats.paused)?,
         ],
     )
 }

@@ -25,7 +25,8 @@ pub(super) fn task(py: Python<'_>, task: &Task) -> String {
     let runs = counted(info.runs, "run");
     let failures = counted(info.failures, "failure");
     let missed = counted(info.missed, "missed slot");
-    let parts = [due, rule, runs, failures, missed].into_iter().flatten();
+    let paused = info.paused.then(|| "paused".to_owned());
+    let parts = [paused, due, rule, runs, failures, missed].into_iter().flatten();
     let state = state(info.state);
     let parts: Vec<String> = parts.collect();
     let gap = if parts.is_empty() { "" } else { " " };

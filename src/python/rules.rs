@@ -94,6 +94,13 @@ impl Recurrence for Rule {
             }),
         }
     }
+
+    fn grid(&self) -> Option<Duration> {
+        match self {
+            Self::Rate(rate) => rate.grid(),
+            Self::Delay(_) | Self::Custom(_) => None,
+        }
+    }
 }
 
 /// A retry policy as the core gets it.
@@ -247,4 +254,9 @@ pub(super) fn max_runs(value: &Bound<'_, PyAny>) -> PyResult<u64> {
 /// Refuses a priority beyond 32 bits.
 pub(super) fn priority(value: &Bound<'_, PyAny>) -> PyResult<i32> {
     integer("priority", value, i32::MIN, "between -2^31 and 2^31 - 1")
+}
+
+/// The name of a group.
+pub(super) fn group(value: &Bound<'_, PyAny>) -> PyResult<String> {
+    value.extract::<String>().map_err(|_| wrong_type("group", value, "a str"))
 }

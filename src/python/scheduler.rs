@@ -18,7 +18,7 @@ use super::numbers::{Maybe, When, as_seconds, duration, task_id, timeout, wrong_
 use super::rules::{first_due, rule_or_period};
 use super::task::Task;
 use super::{blocking, elsewhere, records};
-use crate::{Error, Waker};
+use crate::{ControlOutcome, Error, TaskHandle, TaskId, Timestamp, Waker};
 
 /// The native part of `duetime.Scheduler`, which is the one to use.
 #[pyclass(frozen, subclass, weakref, module = "duetime._native")]
@@ -32,7 +32,7 @@ impl Scheduler {
     #[new]
     #[pyo3(
         signature = (*args, **kwargs),
-        text_signature = "(workers=4, *, clock=None, history=10000, name='duetime', loop=None, executor=None)"
+        text_signature = "(workers=4, *, clock=None, history=10000, name='duetime', loop=None, executor=None, limits=None)"
     )]
     fn new(args: &Bound<'_, PyTuple>, kwargs: Option<&Bound<'_, PyDict>>) -> Self {
         let _ = (args, kwargs); // they are for __init__
@@ -42,9 +42,10 @@ impl Scheduler {
     #[pyo3(
         signature = (
             workers=Maybe::LeftOut, *, clock=None, history=Maybe::LeftOut, name=Maybe::LeftOut,
-            r#loop=None, executor=None
+            r#loop=None, executor=None, limits=None
         )
     )]
+    #[expect(clippy::too_many_arguments, reason = "the keyword parameters of a Python class")]
     fn __init__(
         slf: &Bound<'_, Self>,
         workers: Maybe<'_>,
@@ -53,8 +54,10 @@ impl Scheduler {
         name: Maybe<'_>,
         r#loop: Option<&Bound<'_, PyAny>>,
         executor: Option<&Bound<'_, PyAny>>,
+        limits: Option<&Bound<'_, PyAny>>,
     ) -> PyResult<()> {
-        let settings = Settings { workers, clock, history, name, event_loop: r#loop, executor };
+        let settings =
+            Settings { workers, clock, history, name, event_loop: r#loop, executor, limits };
         let core = Arc::new(Core::new(slf.py(), settings)?);
         let set = slf.get().core.set(Arc::clone(&core));
         set.map_err(|_| PyRuntimeError::new_err("__init__ was called before"))?;
@@ -83,6 +86,12 @@ impl Scheduler {
     #[getter]
     fn executor(&self, py: Python<'_>) -> PyResult<Option<Py<PyAny>>> {
         Ok(self.core()?.executor.as_ref().map(|executor| executor.clone_ref(py)))
+    }
+
+    /// Whether the scheduler was paused, and not resumed.
+    #[getter]
+    fn paused(&self) -> PyResult<bool> {
+        Ok(self.checked()?.is_paused())
     }
 
     /// Whether the scheduler is shut down, or shutting down.
@@ -289,6 +298,160 @@ impl Scheduler {
         Ok(records::cancel_outcome(task.py(), outcome))
     }
 
+    /// Make a waiting task due at another time.
+    ///
+    /// A series goes on from there: its grid moves with it. A retry is only made at another time. A
+    /// paused task stays paused. Of a running task nothing is changed.
+    ///
+    /// Args:
+    ///     task: The task or its id.
+    ///     due: Seconds of the scheduler's clock, or an aware datetime. In the past means at once.
+    ///
+    /// Returns:
+    ///     What was done; true only for `ControlOutcome.APPLIED`.
+    ///
+    /// Raises:
+    ///     SchedulerClosedError: The task waits, and the scheduler is shut down.
+    ///     ForkedError: The scheduler is the parent process's.
+    ///
+    /// Example:
+    ///     >>> from duetime import ManualClock, Scheduler
+    ///     >>> clock = ManualClock()
+    ///     >>> with Scheduler(clock=clock) as scheduler:
+    ///     ...     task = scheduler.every(600, list, id="tick")
+    ///     ...     if scheduler.reschedule("tick", 180):
+    ///     ...         clock.advance(180)
+    ///     ...     task.runs, task.due
+    ///     (1, 780.0)
+    #[pyo3(signature = (task, due, /))]
+    fn reschedule<'py>(
+        &self,
+        task: &Bound<'py, PyAny>,
+        due: &Bound<'py, PyAny>,
+    ) -> PyResult<Bound<'py, PyAny>> {
+        let due = When::new("due", due)?
+            .on_clock(|| self.inner().map_or(Timestamp::ZERO, crate::Scheduler::now));
+        self.control(task, |handle| handle.reschedule(due), |inner, id| inner.reschedule(id, due))
+    }
+
+    /// Make a waiting task due now, if it is not yet.
+    ///
+    /// This is one more run of a series, before the slot that it waited for, and does not count
+    /// for `max_runs`; slots that pass during it are missed by the series' rule. A retry or a
+    /// one-off task is only made sooner. A paused task is run once, and stays paused. A running
+    /// task is not run again. One that depends on others is due now, and runs when they are done.
+    ///
+    /// Args:
+    ///     task: The task or its id.
+    ///
+    /// Returns:
+    ///     What was done; true only for `ControlOutcome.APPLIED`.
+    ///
+    /// Raises:
+    ///     SchedulerClosedError: The task waits, and the scheduler is shut down.
+    ///     ForkedError: The scheduler is the parent process's.
+    ///
+    /// Example:
+    ///     >>> from duetime import ManualClock, Scheduler
+    ///     >>> clock = ManualClock()
+    ///     >>> with Scheduler(clock=clock) as scheduler:
+    ///     ...     task = scheduler.every(600, list)
+    ///     ...     answer = scheduler.run_now(task)
+    ///     ...     scheduler.wait_idle()
+    ///     ...     answer.name, task.runs, task.due
+    ///     True
+    ///     ('APPLIED', 1, 600.0)
+    #[pyo3(signature = (task, /))]
+    fn run_now<'py>(&self, task: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
+        self.control(task, TaskHandle::run_now, crate::Scheduler::run_now)
+    }
+
+    /// Hold a task: no run of it starts until it is resumed.
+    ///
+    /// It still counts as WAITING, but is not due: `wait_idle` does not wait for it, and a drain
+    /// cancels it. A run that goes on is not disturbed; what follows it is held. A task that depends
+    /// on others is held when they are done; if one of them fails, it is cancelled all the same.
+    ///
+    /// Args:
+    ///     task: The task or its id.
+    ///
+    /// Returns:
+    ///     What was done; true only for `ControlOutcome.APPLIED`.
+    ///
+    /// Raises:
+    ///     SchedulerClosedError: The task waits, and the scheduler is shut down.
+    ///     ForkedError: The scheduler is the parent process's.
+    #[pyo3(signature = (task, /))]
+    fn pause_task<'py>(&self, task: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
+        self.control(task, TaskHandle::pause, crate::Scheduler::pause_task)
+    }
+
+    /// Let a task go on, if it was paused.
+    ///
+    /// If its due time has passed, a series with `Missed.SKIP` goes on with the first slot that has
+    /// not passed; those before it are missed, the one that it waited for included. Any other task
+    /// runs now, late; with `Missed.CATCH_UP` so does every slot that passed.
+    ///
+    /// Args:
+    ///     task: The task or its id.
+    ///
+    /// Returns:
+    ///     What was done; true only for `ControlOutcome.APPLIED`.
+    ///
+    /// Raises:
+    ///     SchedulerClosedError: The task waits, and the scheduler is shut down.
+    ///     ForkedError: The scheduler is the parent process's.
+    ///
+    /// Example:
+    ///     >>> from duetime import ManualClock, Scheduler
+    ///     >>> clock = ManualClock()
+    ///     >>> with Scheduler(clock=clock) as scheduler:
+    ///     ...     task = scheduler.every(60, list, id="tick")
+    ///     ...     answer = scheduler.pause_task("tick")
+    ///     ...     clock.advance(630)
+    ///     ...     answer = scheduler.resume_task("tick")
+    ///     ...     task.runs, task.missed, task.due
+    ///     (0, 10, 660.0)
+    #[pyo3(signature = (task, /))]
+    fn resume_task<'py>(&self, task: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
+        self.control(task, TaskHandle::resume, crate::Scheduler::resume_task)
+    }
+
+    /// Start nothing until `resume`.
+    ///
+    /// Runs that go on are not disturbed, tasks are scheduled as ever, and DUE events are sent on
+    /// time. Nothing counts as due meanwhile: a drain cancels all that waits. Again is no error.
+    ///
+    /// Raises:
+    ///     SchedulerClosedError: The scheduler is shut down.
+    ///     ForkedError: The scheduler is the parent process's.
+    ///
+    /// Example:
+    ///     >>> from duetime import Scheduler
+    ///     >>> with Scheduler() as scheduler:
+    ///     ...     scheduler.pause()
+    ///     ...     task = scheduler.after(0, print, "it runs")
+    ///     ...     scheduler.wait_idle(), task.state.name
+    ///     ...     scheduler.resume()
+    ///     ...     task.wait()
+    ///     (True, 'WAITING')
+    ///     it runs
+    ///     True
+    fn pause(&self) -> PyResult<()> {
+        Ok(self.inner()?.pause()?)
+    }
+
+    /// Start again what is due.
+    ///
+    /// To the tasks the pause was as a time in which all workers were busy. Again is no error.
+    ///
+    /// Raises:
+    ///     SchedulerClosedError: The scheduler is shut down.
+    ///     ForkedError: The scheduler is the parent process's.
+    fn resume(&self) -> PyResult<()> {
+        Ok(self.inner()?.resume()?)
+    }
+
     /// Give the live task of that id; `None` if there is none, or it has ended.
     #[pyo3(signature = (id, /))]
     fn get<'py>(&self, id: &Bound<'py, PyAny>) -> PyResult<Option<Bound<'py, Task>>> {
@@ -333,7 +496,7 @@ impl Scheduler {
         Ok(as_seconds(self.checked()?.now()))
     }
 
-    /// Give the due time of the earliest waiting task; `None` if none waits.
+    /// Give the earliest due time of what waits and is not paused; `None` if nothing does.
     ///
     /// A task that waits for others does not count.
     fn next_due(&self) -> PyResult<Option<f64>> {
@@ -448,7 +611,11 @@ impl Scheduler {
         let Ok(stats) = inner.stats() else {
             return "<Scheduler of the parent process>".into();
         };
-        let open = if inner.is_closed() { "closed" } else { "open" };
+        let open = match (inner.is_closed(), inner.is_paused()) {
+            (true, _) => "closed",
+            (false, true) => "paused",
+            (false, false) => "open",
+        };
         let (name, workers) = (inner.name(), stats.workers);
         let (waiting, running) = (stats.waiting, stats.running);
         format!(
@@ -494,6 +661,21 @@ impl Scheduler {
         let inner = self.inner()?;
         inner.check_process()?;
         Ok(inner)
+    }
+
+    /// Run control, of a task or by its id.
+    fn control<'py>(
+        &self,
+        task: &Bound<'py, PyAny>,
+        by_task: impl FnOnce(&TaskHandle) -> Result<ControlOutcome, Error>,
+        by_id: impl FnOnce(&crate::Scheduler, TaskId) -> Result<ControlOutcome, Error>,
+    ) -> PyResult<Bound<'py, PyAny>> {
+        let inner = self.checked()?;
+        let outcome = match task.cast::<Task>() {
+            Ok(task) => return task.get().control(task.py(), by_task),
+            Err(_) => by_id(inner, task_id(task)?)?,
+        };
+        Ok(records::control_outcome(task.py(), outcome))
     }
 
     /// Schedules a description that nobody else has, with the options of a call.

@@ -21,7 +21,9 @@ use super::numbers::{Maybe, When, as_seconds, duration, integer, out_of_bounds, 
 use super::records;
 use super::recurrences::OneTime;
 use super::rules::{self, Label, Policy, Rule};
-use crate::{TaskError, TaskHandle, TaskId, TaskState, Value, Waker, stop_at_end};
+use crate::{
+    ControlOutcome, Error, TaskError, TaskHandle, TaskId, TaskState, Value, Waker, stop_at_end,
+};
 
 /// What to run and when, and the handle on it, as a `Timer` or a `Future` is.
 ///
@@ -49,6 +51,7 @@ use crate::{TaskError, TaskHandle, TaskId, TaskState, Value, Waker, stop_at_end}
 ///         slot. With a `FixedRate` it must be shorter than the period.
 ///     executor: What runs the job instead of a worker: a `concurrent.futures.Executor`, or a
 ///         callable that makes one; the scheduler's by default.
+///     group: The group of the scheduler's `limits` that it counts for; none by default.
 ///
 /// Raises:
 ///     ValueError: A number is out of its bounds, or a datetime is naive.
@@ -216,6 +219,16 @@ impl Task {
         }
     }
 
+    /// Run control; UNKNOWN for a task that was never scheduled.
+    pub(super) fn control<'py>(
+        &self,
+        py: Python<'py>,
+        call: impl FnOnce(&TaskHandle) -> Result<ControlOutcome, Error>,
+    ) -> PyResult<Bound<'py, PyAny>> {
+        let outcome = self.scheduled_handle()?.map_or(Ok(ControlOutcome::Unknown), call)?;
+        Ok(records::control_outcome(py, outcome))
+    }
+
     fn wait_for_end(&self, py: Python<'_>, timeout: Option<Duration>) -> PyResult<bool> {
         let handle = self.handle()?;
         if handle.outcome().is_some() {
@@ -258,9 +271,9 @@ impl Task {
         signature = (
             id=None, *, due, job, args=None, recurrence=None, retry=None, priority=None,
             max_runs=None, until=None, depends_on=None, jitter=Maybe::LeftOut,
-            executor=None
+            executor=None, group=None
         ),
-        text_signature = "(id=None, *, due, job, args=(), recurrence=None, retry=None, priority=0, max_runs=None, until=None, depends_on=(), jitter=0.0, executor=None)"
+        text_signature = "(id=None, *, due, job, args=(), recurrence=None, retry=None, priority=0, max_runs=None, until=None, depends_on=(), jitter=0.0, executor=None, group=None)"
     )]
     #[expect(clippy::too_many_arguments, reason = "the keyword parameters of a Python class")]
     fn new(
@@ -277,6 +290,7 @@ impl Task {
         depends_on: Option<&Bound<'_, PyAny>>,
         jitter: Maybe<'_>,
         executor: Option<&Bound<'_, PyAny>>,
+        group: Option<&Bound<'_, PyAny>>,
     ) -> PyResult<Self> {
         let callee = Callee::new(job, &arguments(py, args)?)?;
         let rule = recurrence.map_or(Ok(None), Rule::new)?;
@@ -290,6 +304,7 @@ impl Task {
             rule,
             label,
             policy: retry.map_or(Ok(None), Policy::new)?,
+            group: group.map(rules::group).transpose()?,
             options: Options {
                 priority: priority.map_or(Ok(0), rules::priority)?,
                 max_runs: max_runs.map(rules::max_runs).transpose()?,
@@ -373,6 +388,12 @@ impl Task {
     #[getter]
     fn missed(&self) -> PyResult<u64> {
         Ok(self.scheduled_handle()?.map_or(0, |handle| handle.info().missed))
+    }
+
+    /// Whether the task was paused, and not resumed.
+    #[getter]
+    fn paused(&self) -> PyResult<bool> {
+        Ok(self.scheduled_handle()?.is_some_and(TaskHandle::is_paused))
     }
 
     /// The last failure, also of a series that goes on; `None` if no run failed.
@@ -517,6 +538,66 @@ impl Task {
             crate::CancelOutcome::Unknown
         };
         Ok(records::cancel_outcome(py, outcome))
+    }
+
+    /// Make the waiting task due at another time.
+    ///
+    /// A series goes on from there: its grid moves with it. See `Scheduler.reschedule`.
+    ///
+    /// Args:
+    ///     due: Seconds of the scheduler's clock, or an aware datetime. In the past means at once.
+    ///
+    /// Returns:
+    ///     APPLIED if it was waiting; RUNNING or FINISHED, and nothing was done. UNKNOWN if it was
+    ///     never scheduled.
+    ///
+    /// Raises:
+    ///     SchedulerClosedError: The task waits, and the scheduler is shut down.
+    fn reschedule<'py>(&self, due: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
+        let (py, due) = (due.py(), When::new("due", due)?);
+        self.control(py, |handle| {
+            handle.reschedule(due.on_clock(|| handle.now().unwrap_or_default()))
+        })
+    }
+
+    /// Make the waiting task due now: one more run, if it is a series.
+    ///
+    /// See `Scheduler.run_now`.
+    ///
+    /// Returns:
+    ///     As for `reschedule`.
+    ///
+    /// Raises:
+    ///     SchedulerClosedError: The task waits, and the scheduler is shut down.
+    fn run_now<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
+        self.control(py, TaskHandle::run_now)
+    }
+
+    /// Hold the task: no run starts until it is resumed.
+    ///
+    /// See `Scheduler.pause_task`.
+    ///
+    /// Returns:
+    ///     APPLIED if it was waiting. RUNNING: its run goes on, and what follows it is held.
+    ///     FINISHED if it had ended, UNKNOWN if it was never scheduled.
+    ///
+    /// Raises:
+    ///     SchedulerClosedError: The task waits, and the scheduler is shut down.
+    fn pause<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
+        self.control(py, TaskHandle::pause)
+    }
+
+    /// Let the task go on, if it was paused.
+    ///
+    /// See `Scheduler.resume_task`.
+    ///
+    /// Returns:
+    ///     As for `pause`.
+    ///
+    /// Raises:
+    ///     SchedulerClosedError: The task waits, and the scheduler is shut down.
+    fn resume<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
+        self.control(py, TaskHandle::resume)
     }
 
     /// Have a function called with this task when it has ended; at once if it has.

@@ -29,8 +29,12 @@ class Rule:
             return finished + self.period, 0
         if self.kind == "catch up" or finished <= slot:
             return slot + self.period, 0
-        steps = max(1, -((slot - finished) // self.period))
+        steps = max(1, self.steps(slot, finished))
         return slot + steps * self.period, steps - 1
+
+    def steps(self, slot: int, now: int) -> int:
+        """How many periods from this slot to the first that is not before now."""
+        return -((slot - now) // self.period)
 
 
 @dataclass(frozen=True)
@@ -79,6 +83,9 @@ class Entry:
     slot_failures: int = 0
     added: int = 0
     told_due: bool = False
+    paused: bool = False
+    held: bool = False
+    extra: bool = False
 
     @property
     def recurring(self) -> bool:
@@ -90,6 +97,14 @@ class Entry:
 
     def allows(self, due: int) -> bool:
         return self.until is None or due <= self.until
+
+    def skip(self, now: int) -> tuple[int, int] | None:
+        """The first slot that has not passed, if others have, and how many."""
+        if self.rule.kind != "skip" or now <= self.slot:
+            return None
+        steps = self.rule.steps(self.slot, now)
+        slot = self.slot + steps * self.rule.period
+        return (slot, steps) if self.allows(slot) else None
 
     def order(self) -> tuple[int, int, int]:
         return self.due, -self.priority, self.added
@@ -109,6 +124,7 @@ class Model:
     scheduled: dict[Any, int] = field(default_factory=dict)
     totals: dict[str, int] = field(default_factory=dict)
     sequence: int = 0
+    paused: bool = False
 
     # What a caller does.
 
@@ -131,13 +147,51 @@ class Model:
             return "CANCELLED"
         return "FINISHED" if id in self.finished else "UNKNOWN"
 
+    def control(self, id: Any, call: str, *args: int) -> str:
+        """Between two runs: a task that lives waits."""
+        if id not in self.live:
+            return "FINISHED" if id in self.finished else "UNKNOWN"
+        getattr(self, f"_{call}")(self.live[id], *args)
+        return "APPLIED"
+
+    def _pause(self, entry: Entry) -> None:
+        entry.paused = entry.held = True
+
+    def _resume(self, entry: Entry) -> None:
+        entry.paused = False
+        if not entry.held:
+            return
+        due, first = entry.due, not entry.slot_failures and not entry.extra
+        skipped = entry.skip(self.now) if first and due < self.now else None
+        if skipped:
+            due, missed = skipped
+            entry.slot = due
+            self._missed(entry, missed)
+        self._queue(entry, due)
+
+    def _reschedule(self, entry: Entry, due: int) -> None:
+        if not entry.slot_failures:
+            entry.slot, entry.extra = due, False
+        if entry.held:
+            entry.due = due
+        else:
+            self._enter(entry, due)
+
+    def _run_now(self, entry: Entry) -> None:
+        due = entry.due
+        if due > self.now:
+            due = self.now
+            entry.extra |= entry.recurring and not entry.slot_failures
+        if due != entry.due or entry.held:
+            self._enter(entry, due)
+
     def forget(self, id: Any) -> None:
         del self.finished[id]
 
     def advance(self, ticks: int) -> int:
         """Move on step by step; as far as the last run that began needs, if that is further."""
         target = self.now + ticks
-        while (entry := self._head()) and entry.due <= max(target, self.now):
+        while not self.paused and (entry := self._head()) and entry.due <= max(target, self.now):
             self._move(max(self.now, entry.due))
             self._run(entry)
         self._move(max(self.now, target))
@@ -164,15 +218,24 @@ class Model:
     # What happens inside.
 
     def _head(self) -> Entry | None:
-        return min(self.live.values(), key=Entry.order, default=None)
+        queued = [entry for entry in self.live.values() if not entry.held]
+        return min(queued, key=Entry.order, default=None)
 
     def _queue(self, entry: Entry, due: int) -> None:
+        if entry.paused:
+            entry.due, entry.state, entry.held = due, "WAITING", True
+        else:
+            self._enter(entry, due)
+
+    def _enter(self, entry: Entry, due: int) -> None:
         self.sequence += 1
         entry.added, entry.due, entry.state, entry.told_due = self.sequence, due, "WAITING", False
+        entry.held = False
         self._tell_due(entry)
 
     def _tell_due(self, entry: Entry) -> None:
-        if not entry.told_due and entry.state == "WAITING" and entry.due <= self.now:
+        waits = entry.state == "WAITING" and not entry.held
+        if waits and not entry.told_due and entry.due <= self.now:
             entry.told_due = True
             self.dues.append((entry.id, self.now, entry.due))
 
@@ -218,10 +281,7 @@ class Model:
             self._count("failures")
         following, missed, retries = self._following(entry, good, step.stops)
         self._tell("COMPLETED" if good else "FAILED", entry, *run, following)
-        if missed:
-            entry.missed += missed
-            self._count("missed", missed)
-            self.misses.append((entry.id, self.now, missed))
+        self._missed(entry, missed)
         if following is None:
             stopped = step.stops and entry.recurring
             self._end(entry, "CANCELLED" if stopped else "DONE" if good else "FAILED")
@@ -232,15 +292,24 @@ class Model:
             entry.slot_failures += 1
         else:
             entry.slot, entry.slot_failures = following, 0
-            entry.slots += 1
+            entry.slots += not entry.extra
+            entry.extra = False
         self._queue(entry, following)
+
+    def _missed(self, entry: Entry, missed: int) -> None:
+        if missed:
+            entry.missed += missed
+            self._count("missed", missed)
+            self.misses.append((entry.id, self.now, missed))
 
     def _following(self, entry: Entry, good: bool, stops: bool) -> tuple[int | None, int, bool]:
         """When the task runs next, the slots missed until then, and whether that is a retry."""
         if stops:
             return None, 0, False
         slot, missed = entry.rule.next_slot(entry.slot, self.now)
-        if slot is not None and (entry.slots == entry.max_runs or not entry.allows(slot)):
+        if entry.extra:
+            slot, missed = entry.skip(self.now) or (entry.slot, 0)
+        elif slot is not None and (entry.slots == entry.max_runs or not entry.allows(slot)):
             slot, missed = None, 0
         delay = None if good else entry.policy.after(entry.slot_failures + 1)
         if delay is None or not entry.allows(self.now + delay):

@@ -18,6 +18,7 @@ from worlds import World
 import duetime
 from duetime import (
     CancelOutcome,
+    ControlOutcome,
     Event,
     EventKind,
     FixedDelay,
@@ -56,7 +57,7 @@ def test_the_package_is_typed() -> None:
     assert importlib.resources.files(duetime).joinpath("py.typed").is_file()
 
 
-@pytest.mark.parametrize("kind", [TaskState, CancelOutcome, EventKind, Missed])
+@pytest.mark.parametrize("kind", [TaskState, CancelOutcome, ControlOutcome, EventKind, Missed])
 def test_enums_are_enums(kind: Any) -> None:
     assert issubclass(kind, enum.Enum)
     for member in kind:
@@ -81,10 +82,11 @@ def test_the_fields_of_the_records() -> None:
     }  # fmt: skip
     assert set(fields(TaskInfo)) == {
         "id", "state", "due", "runs", "failures", "missed", "error", "started", "finished",
+            "paused",
     }  # fmt: skip
     assert set(fields(Stats)) == {
         "workers", "waiting", "running", "runs", "failures", "done", "failed", "cancelled",
-        "missed",
+        "missed", "paused",
     }  # fmt: skip
 
 

@@ -195,7 +195,7 @@ class Story(RuleBasedStateMachine):
     def advance_to_the_next(self) -> None:
         due = self.model.next_due()
         if due is not None:
-            self.move(due - self.model.now)
+            self.move(max(0, due - self.model.now))
 
     @rule(forward=st.integers(1, 400))
     def jump(self, forward: int) -> None:
@@ -224,6 +224,42 @@ class Story(RuleBasedStateMachine):
             if waits:
                 self.model.cancel(entry.id)
 
+    @rule(
+        id=st.sampled_from(NAMES),
+        call=st.sampled_from(["pause", "pause", "resume", "reschedule", "run_now"]),
+        ahead=st.integers(-30, 60),
+        by_task=st.booleans(),
+    )
+    def control(self, id: Any, call: str, ahead: int, by_task: bool) -> None:
+        due = self.model.now + ahead
+        expected = self.model.control(id, call, *[due] * (call == "reschedule"))
+        self.compare_control(id, call, expected, due, by_task)
+
+    @precondition(lambda self: any(entry.paused for entry in self.model.live.values()))
+    @rule(index=st.integers(0, 1000), by_task=st.booleans())
+    def resume_one(self, index: int, by_task: bool) -> None:
+        paused = [id for id, entry in self.model.live.items() if entry.paused]
+        id = paused[index % len(paused)]
+        self.compare_control(id, "resume", self.model.control(id, "resume"), 0, by_task)
+
+    def compare_control(self, id: Any, call: str, expected: str, due: int, by_task: bool) -> None:
+        args = [due * TICK] * (call == "reschedule")
+        held = self.tasks.get(id)
+        if by_task and held and self.model.knows(id):
+            answer = getattr(held[0], call)(*args)
+        else:
+            name = f"{call}_task" if call in ("pause", "resume") else call
+            answer = getattr(self.scheduler, name)(id, *args)
+        assert answer.name == expected
+        self.move(0)
+
+    @rule(paused=st.booleans())
+    def pause_or_resume_all(self, paused: bool) -> None:
+        self.model.paused = paused
+        self.scheduler.pause() if paused else self.scheduler.resume()
+        assert self.scheduler.paused is paused
+        self.move(0)
+
     @precondition(lambda self: self.model.history == 1000)
     @rule(index=st.integers(0, 1000))
     def forget(self, index: int) -> None:
@@ -240,6 +276,7 @@ class Story(RuleBasedStateMachine):
         assert ticks(self.scheduler.next_due()) == self.model.next_due()
         stats, totals = self.scheduler.stats(), self.model.totals
         assert (stats.waiting, stats.running) == (len(self.model.live), 0)
+        assert stats.paused == sum(entry.held for entry in self.model.live.values())
         for name in ("runs", "failures", "missed", "done", "failed", "cancelled"):
             assert getattr(stats, name) == totals.get(name, 0), name
 
@@ -253,6 +290,7 @@ class Story(RuleBasedStateMachine):
                 assert view.state.name == entry.state
                 assert (view.runs, view.failures) == (entry.runs, entry.failures)
                 assert view.missed == entry.missed
+                assert view.paused == (entry.paused and entry.state == "WAITING")
                 assert (view.error is not None) == (entry.failures > 0)
         for task, entry in self.tasks.values():
             assert task.state.name == entry.state

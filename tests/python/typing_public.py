@@ -18,6 +18,7 @@ import duetime
 from duetime import (
     CancelOutcome,
     Clock,
+    ControlOutcome,
     DependencyCycleError,
     DependencyFailed,
     DuetimeError,
@@ -192,6 +193,9 @@ def tasks(scheduler: Scheduler) -> None:
     assert_type(task.running(), bool)
     assert_type(task.cancelled(), bool)
     assert_type(task.cancel(), CancelOutcome)
+    assert_type(task.reschedule(datetime.now(timezone.utc)), ControlOutcome)
+    assert_type((task.run_now(), task.pause()), tuple[ControlOutcome, ControlOutcome])
+    assert_type((task.resume(), task.paused), tuple[ControlOutcome, bool])
     assert_type(task.info(), TaskInfo)
 
     def ended(task: Task) -> str:
@@ -242,6 +246,13 @@ def questions(scheduler: Scheduler, id: TaskId) -> None:
     assert_type(scheduler.clock, Clock | None)
     assert_type(scheduler.closed, bool)
     scheduler.wake()
+    assert_type(scheduler.reschedule(id, 5), ControlOutcome)
+    assert_type(scheduler.run_now(id), ControlOutcome)
+    assert_type(scheduler.pause_task(id), ControlOutcome)
+    assert_type(scheduler.resume_task(id), ControlOutcome)
+    scheduler.pause()
+    assert_type(scheduler.paused, bool)
+    scheduler.resume()
 
     info = scheduler.info(id)
     assert_type(info, TaskInfo)
@@ -250,11 +261,13 @@ def questions(scheduler: Scheduler, id: TaskId) -> None:
     assert_type(info.due, float | None)
     assert_type((info.runs, info.failures, info.missed), tuple[int, int, int])
     assert_type(info.error, str | None)
+    assert_type(info.paused, bool)
     assert_type((info.started, info.finished), tuple[float | None, float | None])
 
     stats = scheduler.stats()
     assert_type(stats, Stats)
     assert_type((stats.workers, stats.waiting, stats.running), tuple[int, int, int])
+    assert_type(stats.paused, int)
     assert_type((stats.runs, stats.failures, stats.missed), tuple[int, int, int])
     assert_type((stats.done, stats.failed, stats.cancelled), tuple[int, int, int])
 
