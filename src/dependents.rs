@@ -50,7 +50,7 @@ impl Dependents {
         }
     }
 
-    /// Has `child` wait for the end of `parent`.
+    /// Has `child`, which is new, wait for the end of `parent`.
     pub(crate) fn add(&mut self, parent: u64, child: &TaskRef) {
         self.waiting += usize::from(!self.waits(child.number));
         self.parents.insert((child.number, parent));

@@ -358,8 +358,8 @@ impl Room {
         self.waiting.len() + self.announced.len() + self.groups.len() + self.held
     }
 
-    /// The same as [`Room::head_due`] for the workers, to whom nothing is due while DUE events are being sent, nor while the
-    /// scheduler is paused.
+    /// The same as [`Room::head_due`] for the workers, to whom nothing is due while DUE events are being
+    /// sent, nor while the scheduler is paused.
     pub(crate) fn head_for_workers(&mut self) -> Option<Timestamp> {
         if self.announcing > 0 || self.paused { None } else { self.head_due() }
     }

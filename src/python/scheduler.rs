@@ -369,8 +369,9 @@ impl Scheduler {
     /// Hold a task: no run of it starts until it is resumed.
     ///
     /// It still counts as WAITING, but is not due: `wait_idle` does not wait for it, and a drain
-    /// cancels it. A run that goes on is not disturbed; what follows it is held. A task that depends
-    /// on others is held when they are done; if one of them fails, it is cancelled all the same.
+    /// cancels it. A run that goes on is not disturbed; what follows it is held. A task that
+    /// depends on others is held when they are done; if one of them fails, it is cancelled all the
+    /// same.
     ///
     /// Args:
     ///     task: The task or its id.
