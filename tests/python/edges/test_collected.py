@@ -118,7 +118,7 @@ def circle(depth):
         app.scheduler.after(0, listener, n)
         app.scheduler.every(0.0001, listener, n, first=0)
 
-for depth in range(60):
+for depth in range(12):
     circle(depth)
     gc.collect()
 """
