@@ -94,7 +94,9 @@ class Executors:
             if self._made.get(given) is not made:  # type: ignore[arg-type]
                 return
             del self._made[given]  # type: ignore[arg-type]
-        made.shutdown(wait=False)
+        # Not here: a thread of the pool's own calls this, which in Python 3.12 holds the lock that a
+        # shutdown takes.
+        threading.Thread(target=made.shutdown, kwargs={"wait": False}, daemon=True).start()
 
     def close(self) -> None:
         """Be done: the scheduler has ended."""
