@@ -94,8 +94,8 @@ class Executors:
             if self._made.get(given) is not made:  # type: ignore[arg-type]
                 return
             del self._made[given]  # type: ignore[arg-type]
-        # Not here: a thread of the pool's own calls this, which in Python 3.12 holds the lock that a
-        # shutdown takes.
+        # Not here: a thread of the pool's own calls this, and in Python 3.12 it holds the lock that
+        # a shutdown takes.
         threading.Thread(target=made.shutdown, kwargs={"wait": False}, daemon=True).start()
 
     def close(self) -> None:
