@@ -6,7 +6,8 @@ import pytest
 from helpers import clean_run
 
 FORK = """
-import os, sys, threading, time, signal
+import os, sys, threading, time, signal, warnings
+warnings.simplefilter("ignore", DeprecationWarning)  # 3.12: fork in a process with threads
 from duetime import *
 ran = []
 def job(n):

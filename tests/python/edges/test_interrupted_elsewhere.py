@@ -81,7 +81,6 @@ PARTS = {
     "float of a rule": "scheduler.schedule(Task(due=0, job=int, recurrence=RuleFloat()))",
     "float of a policy": "scheduler.after(0, lambda: 1/0, retry=RetryFloat())",
     "callback": "scheduler.after(0, time.sleep, 0.1).add_done_callback(slow)",
-    "trace": "threading.setprofile(hook); scheduler.after(0, int)",
     "submit": "scheduler.submit(slow)",
     "future callback": "scheduler.submit(int).add_done_callback(slow)",
 }
