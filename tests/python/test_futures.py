@@ -266,8 +266,7 @@ def test_a_wait_that_was_given_up_leaves_nothing(real: Scheduler) -> None:
         for _ in range(100):
             with pytest.raises(asyncio.TimeoutError):
                 await asyncio.wait_for(_awaited(task), 0.0001)
-        # What watches a task holds it: were it still there, this would not be the last reference but
-        # for those of the tracebacks of the timeouts, which go with the collector.
+        # What watches a task holds it. The tracebacks of the timeouts go with the collector.
         dead = weakref.ref(task)
         del task
         gc.collect()
