@@ -11,7 +11,7 @@ use crate::error::Error;
 use crate::id::TaskId;
 use crate::info::TaskInfo;
 use crate::inside::{Place, enter, holds};
-use crate::job::{JobError, Value, contain};
+use crate::job::{JobError, Value, contain, discard};
 use crate::record::{Ended, TaskRef, Watch};
 use crate::run::{Host, Run, identity, inside_run_of};
 use crate::state::{CancelOutcome, TaskState};
@@ -108,7 +108,7 @@ impl TaskHandle {
     /// # Errors
     /// [`Error::Forked`].
     pub fn check_process(&self) -> Result<(), Error> {
-        if self.made_in == Generation::current() { Ok(()) } else { Err(Error::Forked) }
+        self.made_in.check()
     }
 
     /// All that is known of the task.
@@ -148,7 +148,7 @@ impl TaskHandle {
         let now = self.now().unwrap_or(Timestamp::MIN);
         let dues = ahead.preview(count, now).map_err(TaskError::Failed);
         // It may be the last to hold the user's rule.
-        drop(contain(|| drop(ahead)));
+        discard(ahead);
         dues
     }
 

@@ -225,6 +225,12 @@ pub(crate) fn contain<T>(code: impl FnOnce() -> T) -> Result<T, JobError> {
     })
 }
 
+/// Drops what is a user's, or what may hold something of a user's: its `Drop` may panic. The caller
+/// holds no lock.
+pub(crate) fn discard<T>(of_user: T) {
+    drop(contain(|| drop(of_user)));
+}
+
 /// Calls `code`; a thread that is ended from outside in there (`pthread_exit`, by a runtime that is
 /// itself about to end) stops. Its unwinding is no panic: to catch it aborts the process.
 pub fn stop_at_end<T>(code: impl FnOnce() -> T) -> T {

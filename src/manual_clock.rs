@@ -191,7 +191,7 @@ impl ManualClock {
     }
 
     fn check_process(&self) -> Result<(), Error> {
-        if self.inner.made_in == Generation::current() { Ok(()) } else { Err(Error::Forked) }
+        self.inner.made_in.check()
     }
 
     fn move_to(&self, time: Timestamp) {

@@ -8,7 +8,7 @@ use crate::clock::{Alarm, Pace, Rest, Timestamp, Waker};
 use crate::error::Error;
 use crate::heap::Entry;
 use crate::hold::Resumed;
-use crate::job::contain;
+use crate::job::discard;
 use crate::nap::{Nap, Sleeper};
 use crate::patience::Patience;
 use crate::record::{End, Outcome, Over, Place, TaskRef};
@@ -38,7 +38,7 @@ impl TaskQueue {
     /// forked may come here as the child: its holder may not exist there, and the tasks are the
     /// parent's. So it unwinds, silently: a worker to its end, and the child's process with it.
     pub(crate) fn lock(&self) -> MutexGuard<'_, Room> {
-        if self.made_in != Generation::current() {
+        if self.made_in.check().is_err() {
             std::panic::resume_unwind(Box::new("the scheduler belongs to the parent process"));
         }
         self.room.lock()
@@ -484,11 +484,6 @@ fn release(mut room: MutexGuard<'_, Room>) {
     let gone = room.take_gone();
     drop(room);
     discard(gone);
-}
-
-/// Drops tombstones. What a task still holds of a user, an error say, goes with it, and may panic.
-fn discard<T>(gone: T) {
-    drop(contain(|| drop(gone)));
 }
 
 fn call(wakers: Vec<Waker>) {

@@ -152,7 +152,7 @@ impl Run {
     /// # Errors
     /// [`Error::Forked`].
     pub fn check_process(&self) -> Result<(), Error> {
-        if self.made_in == Generation::current() { Ok(()) } else { Err(Error::Forked) }
+        self.made_in.check()
     }
 
     fn task_number(&self) -> u64 {

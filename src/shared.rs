@@ -11,7 +11,7 @@ use crate::event::{Event, EventKind, Listeners};
 use crate::handle::TaskHandle;
 use crate::hold::Resumed;
 use crate::inside::{Identity, Place, enter, enter_all, holds_any, is_inside};
-use crate::job::contain;
+use crate::job::{contain, discard};
 use crate::limits::Names;
 use crate::nap::Sleeper;
 use crate::queue::TaskQueue;
@@ -54,7 +54,7 @@ impl Shared {
     }
 
     pub(crate) fn check_process(&self) -> Result<(), Error> {
-        if self.made_in == Generation::current() { Ok(()) } else { Err(Error::Forked) }
+        self.made_in.check()
     }
 
     /// The time for a change of the queue; any time where the queue does not ask.
@@ -228,7 +228,7 @@ impl Shared {
 
     /// Drops what a task held of a user: a `Drop` may panic, or call the scheduler.
     pub(crate) fn drop_contained<T>(&self, of_user: T) {
-        drop(enter(Place::of(self.identity()), || contain(|| drop(of_user))));
+        enter(Place::of(self.identity()), || discard(of_user));
     }
 
     pub(crate) fn cancel(&self, task: &TaskRef) -> CancelOutcome {

@@ -3,7 +3,7 @@
 
 use std::collections::HashMap;
 
-use crate::job::contain;
+use crate::job::{contain, discard};
 use crate::later::StopHook;
 use crate::record::TaskRef;
 use crate::sync::SmallMutex;
@@ -16,7 +16,7 @@ impl Stops {
     /// Has `hook` called once `task` is told to stop; gives it back if it was.
     pub(crate) fn add(&self, task: &TaskRef, hook: StopHook) -> Option<StopHook> {
         let old = self.0.lock().insert(task.number, hook);
-        drop(contain(|| drop(old))); // user code
+        discard(old); // user code
         // Who tells the task to stop moves its state first and looks here second. So either that
         // look finds the hook, or this one finds the state moved.
         if task.state.is_stopping() { self.take(task) } else { None }
@@ -31,7 +31,7 @@ impl Stops {
 
     /// Lets go of the hook of a task whose run ended.
     pub(crate) fn forget(&self, task: &TaskRef) {
-        drop(contain(|| drop(self.take(task))));
+        discard(self.take(task));
     }
 
     fn take(&self, task: &TaskRef) -> Option<StopHook> {

@@ -16,6 +16,7 @@ pub(crate) use std::sync::atomic::{
 };
 
 use crate::clock::Alarm;
+use crate::error::Error;
 
 /// A lock that costs little and is rarely contended: a task's, a list's.
 #[derive(Debug, Default)]
@@ -183,6 +184,11 @@ impl Generation {
     pub(crate) fn current() -> Self {
         // Relaxed: a forked child's only thread wrote it itself.
         Self(FORKS.load(Ordering::Relaxed))
+    }
+
+    /// Refuses a call in a child of the process of this generation.
+    pub(crate) fn check(self) -> Result<(), Error> {
+        if self == Self::current() { Ok(()) } else { Err(Error::Forked) }
     }
 
     fn is_forked(self) -> bool {

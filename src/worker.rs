@@ -11,7 +11,7 @@ use crate::event::{Event, EventKind};
 use crate::heap::Entry;
 use crate::info::Ran;
 use crate::inside::{Place, enter};
-use crate::job::{Outcome, contain, describe};
+use crate::job::{Outcome, contain, describe, discard};
 use crate::later::{Completion, Later, StopHook, Unfinished};
 use crate::plan::Verdict;
 use crate::record::{End, Ended, TaskRef, Work};
@@ -200,7 +200,7 @@ impl Story<'_> {
             self.follow(work, outcome, ran, false);
             return None;
         }
-        drop(contain(|| drop(work))); // a worker is inside of its scheduler already
+        discard(work); // a worker is inside of its scheduler already
         Some(Last { task: self.task, ran, ended: outcome.into() })
     }
 

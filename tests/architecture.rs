@@ -57,7 +57,7 @@ job: clock id later run
 later: job
 state: clock sync
 leash: sync
-sync: clock
+sync: clock error
 clock: error
 surroundings:
 error: id

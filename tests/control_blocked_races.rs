@@ -7,7 +7,7 @@ mod common;
 
 use std::thread;
 
-use common::{Log, secs, watchdog};
+use common::{Dice, Log, secs, watchdog};
 use duetime::{
     CancelOutcome, Dependency, Event, EventKind, Scheduler, Task, TaskHandle, TaskState,
 };
@@ -15,16 +15,6 @@ use duetime::{
 const CHAINS: u64 = 2000;
 const LENGTH: usize = 20;
 const CALLERS: u64 = 2;
-
-/// The same numbers each time.
-struct Dice(u64);
-
-impl Dice {
-    fn roll(&mut self, sides: u64) -> u64 {
-        self.0 = self.0.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
-        (self.0 >> 33) % sides
-    }
-}
 
 fn disturb(scheduler: &Scheduler, task: &TaskHandle, dice: &mut Dice) {
     match dice.roll(100) {

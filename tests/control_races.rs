@@ -9,7 +9,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::thread;
 
-use common::{secs, watchdog};
+use common::{Dice, secs, watchdog};
 use duetime::{
     CancelOutcome, ControlOutcome, Event, EventKind, FixedRate, Scheduler, Task, TaskHandle,
     TaskId, TaskState,
@@ -27,16 +27,6 @@ struct Seen {
 const ROUNDS: usize = 100_000;
 const BATCH: usize = 100;
 const CALLERS: u64 = 2;
-
-/// The same numbers each time.
-struct Dice(u64);
-
-impl Dice {
-    fn roll(&mut self, sides: u64) -> u64 {
-        self.0 = self.0.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
-        (self.0 >> 33) % sides
-    }
-}
 
 /// A few calls at random. Says whether one of them cancelled the task.
 fn disturb(scheduler: &Scheduler, task: &TaskHandle, dice: &mut Dice) -> bool {

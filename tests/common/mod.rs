@@ -209,3 +209,13 @@ pub(crate) fn hush() {
 pub(crate) fn blow_up() {
     panic!("{ON_PURPOSE}");
 }
+
+/// The same numbers each time.
+pub(crate) struct Dice(pub(crate) u64);
+
+impl Dice {
+    pub(crate) fn roll(&mut self, sides: u64) -> u64 {
+        self.0 = self.0.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
+        (self.0 >> 33) % sides
+    }
+}

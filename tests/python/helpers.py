@@ -128,6 +128,35 @@ def clean_run(code: str, *, options: tuple[str, ...] = ()) -> str:
     return done.stdout
 
 
+# Parts of programs that tests run in an interpreter of their own.
+
+PRESS_AT_EXIT = """
+import os, signal, sys, threading, time
+
+def press():
+    # Once the main thread is in the final wait, its stack is in the exit hook.
+    main = threading.main_thread().ident
+    while True:
+        frame = sys._current_frames().get(main)
+        while frame is not None and frame.f_code.co_name != "_shutdown":
+            frame = frame.f_back
+        if frame is not None:
+            break
+        time.sleep(0.01)
+    time.sleep(0.1)
+    os.kill(os.getpid(), signal.SIGINT)
+"""
+
+REFUSED = """
+def refused(call):
+    try:
+        answer = call()
+    except ForkedError:
+        return
+    raise AssertionError(f"answered {answer!r}")
+"""
+
+
 def worker_tids(prefix: str = "duetime-") -> dict[int, str]:
     """OS thread id -> OS thread name, of the live workers of this process (Linux)."""
     found: dict[int, str] = {}

@@ -5,11 +5,13 @@ from __future__ import annotations
 import os
 
 import pytest
-from helpers import clean_run
+from helpers import REFUSED, clean_run
 
 pytestmark = pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork here")
 
-SETUP = """
+SETUP = (
+    REFUSED
+    + """
 import gc, os, sys, threading, warnings
 from duetime import *
 warnings.simplefilter("ignore", DeprecationWarning)  # 3.12: fork in a process with threads
@@ -27,14 +29,8 @@ def in_child(work):
         sys.stdout.flush()
         os._exit(0)
     return os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1])
-
-def refused(call):
-    try:
-        answer = call()
-    except ForkedError:
-        return
-    raise AssertionError(f"answered {answer!r}")
 """
+)
 
 
 def test_a_scheduler_may_be_dropped_in_the_child() -> None:

@@ -10,9 +10,11 @@ import subprocess
 import sys
 
 import pytest
+from helpers import PRESS_AT_EXIT
 
-CODE = """
-import os, signal, sys, threading, time
+CODE = (
+    PRESS_AT_EXIT
+    + """
 import duetime
 
 started = threading.Event()
@@ -30,25 +32,13 @@ def waits():
     started.set()
     threading.Event().wait(60)
 
-def press():
-    # Once the main thread is in the final wait, its stack is in the exit hook.
-    main = threading.main_thread().ident
-    while True:
-        frame = sys._current_frames().get(main)
-        while frame is not None and frame.f_code.co_name != "_shutdown":
-            frame = frame.f_back
-        if frame is not None:
-            break
-        time.sleep(0.01)
-    time.sleep(0.1)
-    os.kill(os.getpid(), signal.SIGINT)
-
 scheduler = duetime.Scheduler(4)
 for _ in range({jobs}):
     scheduler.after(0, {job})
 started.wait()
 threading.Thread(target=press, daemon=True).start()
 """
+)
 
 
 @pytest.mark.parametrize("jobs", [1, 4])

@@ -16,6 +16,18 @@ scheduler.after(0, job).wait()
 start = time.monotonic()
 """
 
+INTERRUPTED_SHUTDOWN = """
+def handler(*_): raise KeyboardInterrupt
+signal.signal(signal.SIGALRM, handler)
+signal.setitimer(signal.ITIMER_REAL, 0.5)
+try:
+    scheduler.shutdown()
+except KeyboardInterrupt:
+    pass
+print(time.monotonic() - start < 6, flush=True)
+os._exit(0)
+"""
+
 
 def test_a_shutdown_with_a_timeout_returns_in_time_while_a_worker_drops_its_local_values() -> None:
     done = run_python(
@@ -30,20 +42,7 @@ os._exit(0)
 
 
 def test_ctrl_c_ends_a_shutdown_while_a_worker_drops_its_local_values() -> None:
-    done = run_python(
-        SETUP
-        + """
-def handler(*_): raise KeyboardInterrupt
-signal.signal(signal.SIGALRM, handler)
-signal.setitimer(signal.ITIMER_REAL, 0.5)
-try:
-    scheduler.shutdown()
-except KeyboardInterrupt:
-    pass
-print(time.monotonic() - start < 6, flush=True)
-os._exit(0)
-"""
-    )
+    done = run_python(SETUP + INTERRUPTED_SHUTDOWN)
     assert done.stdout == "True\n"
 
 
@@ -82,20 +81,7 @@ os._exit(0)
 
 
 def test_ctrl_c_ends_a_shutdown_while_a_due_listener_is_called() -> None:
-    done = run_python(
-        DUE
-        + """
-def handler(*_): raise KeyboardInterrupt
-signal.signal(signal.SIGALRM, handler)
-signal.setitimer(signal.ITIMER_REAL, 0.5)
-try:
-    scheduler.shutdown()
-except KeyboardInterrupt:
-    pass
-print(time.monotonic() - start < 6, flush=True)
-os._exit(0)
-"""
-    )
+    done = run_python(DUE + INTERRUPTED_SHUTDOWN)
     assert done.stdout == "True\n"
 
 
