@@ -61,9 +61,9 @@ const AT_ONCE: usize = if cfg!(test) { 128 } else { 4096 };
 /// so the retiring heap is empty long before the other half can fill with tombstones.
 const STEP: usize = 8;
 
-/// After so many entries a retiring heap gives memory back: in pieces, for to return a gigabyte in
-/// one call takes as long as the rebuild that is being avoided.
-const GIVE_BACK: usize = 1 << 16;
+/// After so many entries a retiring heap gives memory back: in pieces of a tenth of a millisecond,
+/// for to return a gigabyte in one call takes as long as the rebuild that is being avoided.
+const GIVE_BACK: usize = if cfg!(test) { 64 } else { 1 << 14 };
 
 /// The longest line. Its tombstones are taken out in one piece, which takes a millisecond, or a few
 /// where no task is in the caches.
@@ -193,6 +193,8 @@ impl<T: Live> DueHeap<T> {
             let live: Vec<_> = entries.into_iter().filter_map(|entry| self.keep(entry)).collect();
             self.entries = live.into();
         } else {
+            // All the room at once: growing would copy a heap of this size in one call.
+            self.entries = BinaryHeap::with_capacity(size - self.tombstones + AT_ONCE);
             self.retiring = entries;
         }
     }

@@ -182,3 +182,19 @@ fn tombstones_are_not_left_behind_by_those_that_run() {
         pair.check();
     }
 }
+
+/// To grow would copy the whole heap in one call, and every thread would wait.
+#[test]
+fn a_rebuild_takes_the_room_that_it_needs_before_it_moves_anything() {
+    let mut pair = Pair::default();
+    (0..10_000).for_each(|n| pair.push(n * 7_919 % 10_007, 0));
+    while pair.heap.retiring.is_empty() {
+        pair.cancel(pair.list.len() - 1);
+    }
+    let room = pair.heap.entries.capacity();
+    while !pair.heap.retiring.is_empty() {
+        pair.heap.step(STEP);
+    }
+    assert_eq!(pair.heap.entries.capacity(), room);
+    assert!(room < 2 * pair.list.len());
+}
