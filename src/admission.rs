@@ -33,6 +33,7 @@ struct Candidate {
 
 impl Candidate {
     /// Made before the lock is taken: to find memory takes longer than all that is done under it.
+    #[inline]
     fn new(task: Task) -> Self {
         let Task { id, due, job, priority, mut plan, label, depends_on: _ } = task;
         let due = plan.as_mut().map_or(due, |plan| plan.begin(due, unit_random));
@@ -65,6 +66,7 @@ pub(crate) fn admit(shared: &Shared, task: Task) -> Result<TaskRef, Error> {
 
 /// Enters one task whose id is free, and brings it into the queue in the same step: nobody is to be
 /// told of it in between.
+#[inline]
 pub(crate) fn admit_and_bring(shared: &Shared, task: Task) -> Result<TaskRef, Error> {
     let mut candidate = Candidate::new(task);
     candidate.record.state.enter_unseen();

@@ -119,7 +119,9 @@ impl<T: Live> DueHeap<T> {
             Some(last) if entry > *last || self.line.len() == LINE => self.entries.push(entry),
             _ => self.line.push_back(entry),
         }
-        self.step(STEP);
+        if self.is_retiring() {
+            self.step(STEP);
+        }
     }
 
     /// The due time of the earliest live entry. Tombstones before it are dropped.
@@ -220,6 +222,11 @@ impl<T: Live> DueHeap<T> {
                 self.retiring.shrink_to_fit();
             }
         }
+    }
+
+    /// Whether there is anything to take by [`DueHeap::take_gone`].
+    pub(crate) fn has_gone(&self) -> bool {
+        !self.gone.is_empty()
     }
 
     /// The tombstones that were taken out, to be dropped with no lock held.

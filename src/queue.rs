@@ -37,6 +37,7 @@ impl TaskQueue {
     /// The lock. A thread that was inside the scheduler when its own listener, rule or destructor
     /// forked may come here as the child: its holder may not exist there, and the tasks are the
     /// parent's. So it unwinds, silently: a worker to its end, and the child's process with it.
+    #[inline]
     pub(crate) fn lock(&self) -> MutexGuard<'_, Room> {
         if self.made_in.check().is_err() {
             std::panic::resume_unwind(Box::new("the scheduler belongs to the parent process"));
@@ -480,10 +481,13 @@ impl TaskQueue {
 }
 
 /// Unlocks, and then drops the tombstones that were taken out.
+#[inline]
 fn release(mut room: MutexGuard<'_, Room>) {
-    let gone = room.take_gone();
-    drop(room);
-    discard(gone);
+    if room.has_gone() {
+        let gone = room.take_gone();
+        drop(room);
+        discard(gone);
+    }
 }
 
 fn call(wakers: Vec<Waker>) {

@@ -191,6 +191,7 @@ const _: () = assert!(size_of::<Body>() == 16 && size_of::<Record>() <= 48);
 
 impl Record {
     /// Its number is still to be set.
+    #[inline]
     pub(crate) fn new(
         name: Option<TaskId>,
         due: Timestamp,

@@ -378,6 +378,11 @@ impl Room {
         head.into_iter().chain(self.naps.next_due()).min()
     }
 
+    /// Whether there is anything to take by [`Room::take_gone`].
+    pub(crate) fn has_gone(&self) -> bool {
+        self.waiting.has_gone() || self.announced.has_gone()
+    }
+
     /// Takes the tombstones that left the heaps, to be dropped with no lock held.
     pub(crate) fn take_gone(&mut self) -> [Vec<Entry<TaskRef>>; 2] {
         let gone = [self.waiting.take_gone(), self.announced.take_gone()];

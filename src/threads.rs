@@ -44,9 +44,11 @@ impl Threads {
 
     /// Starts the workers that do not run yet.
     pub(crate) fn start(self: &Arc<Self>, shared: &Arc<Shared>) -> Result<(), Error> {
-        if self.complete.load(Ordering::Acquire) {
-            return Ok(());
-        }
+        if self.complete.load(Ordering::Acquire) { Ok(()) } else { self.start_workers(shared) }
+    }
+
+    #[cold]
+    fn start_workers(self: &Arc<Self>, shared: &Arc<Shared>) -> Result<(), Error> {
         let mut started = self.started.lock();
         while started.workers.len() < shared.workers {
             let worker = started.workers.len();
