@@ -47,7 +47,12 @@ impl Timestamp {
     /// The time from `earlier` to here; zero if `earlier` is later.
     #[must_use]
     pub fn since(self, earlier: Self) -> Duration {
-        Duration::from_nanos(if self > earlier { self.0.abs_diff(earlier.0) } else { 0 })
+        Duration::from_nanos(self.nanos_since(earlier))
+    }
+
+    /// The same in nanoseconds.
+    pub(crate) fn nanos_since(self, earlier: Self) -> u64 {
+        if self > earlier { self.0.abs_diff(earlier.0) } else { 0 }
     }
 }
 

@@ -30,16 +30,19 @@ mod closing;
 mod crew;
 mod dependency;
 mod dependents;
+mod door;
 mod error;
 mod event;
 mod handle;
 mod heap;
+mod histogram;
 mod hold;
 mod id;
 mod idle;
 mod info;
 mod inside;
 mod job;
+mod lateness;
 mod later;
 mod leash;
 mod limits;
@@ -94,6 +97,7 @@ pub use job::{
 };
 #[doc(hidden)]
 pub use job::{TakesNothing, TakesRun};
+pub use lateness::{Lateness, Percentiles};
 pub use later::{Completion, Later};
 pub use manual_clock::{Busy, ManualClock, QuietKey};
 pub use recurrence::{FixedDelay, FixedRate, Missed, Next, OneTime, Recurrence};

@@ -196,7 +196,7 @@ impl TaskQueue {
                 return Take::Over(task.clone(), over);
             }
         }
-        room.settle(owed);
+        room.settle(now, owed);
         owed.moves = room.moves; // the clock is read again before any sleep
         let take = room.take(now, owed);
         let summoned = if room.keeps_sleepers(&take) { room.idle.summon_all() } else { Vec::new() };
@@ -259,7 +259,7 @@ impl TaskQueue {
     /// Pays what is owed without taking anything; tells those who wait for quiet, or for the end.
     pub(crate) fn settle(&self, now: Timestamp, owed: &mut Owed) {
         let mut room = self.lock();
-        room.settle(owed);
+        room.settle(now, owed);
         self.unlock_and_tell(room, now);
     }
 
@@ -295,6 +295,7 @@ impl TaskQueue {
                     room.idle.depart();
                     owed.arrival = true;
                 }
+                room.come_to_door(time, owed);
                 return;
             }
             if room.rebuild() {
@@ -303,7 +304,7 @@ impl TaskQueue {
                 discard(gone);
                 continue;
             }
-            room.settle(owed);
+            room.settle(time, owed);
             let wakers = room.quiet_wakers(time);
             if !wakers.is_empty() {
                 self.unlock(room, time);
@@ -312,6 +313,11 @@ impl TaskQueue {
             }
             self.doze(worker, room, time, owed, &mut patience);
         }
+    }
+
+    /// A worker is about to leave its surroundings, only to let others in.
+    pub(crate) fn come_to_door(&self, now: Timestamp, owed: &mut Owed) {
+        self.lock().come_to_door(now, owed);
     }
 
     /// One stretch of sleep. Afterwards the worker is off the list of the idle.
@@ -437,7 +443,7 @@ impl TaskQueue {
     /// A thread ends.
     pub(crate) fn exit(&self, now: Timestamp, owed: &mut Owed) {
         let mut room = self.lock();
-        room.settle(owed);
+        room.settle(now, owed);
         room.alive -= 1;
         self.unlock_and_tell(room, now);
     }

@@ -40,7 +40,7 @@ impl Registry {
             numbered: Roll::default(),
             named: HashMap::default(),
             history: History { limit: history, ..History::default() },
-            totals: Totals::default(),
+            totals: Totals::new(),
             dependents: Dependents::default(),
             made: 0,
             negative_given: false,

@@ -2,6 +2,7 @@
 //! nothing here blocks, reads a clock or calls anybody.
 
 use crate::clock::{Pace, Timestamp, Waker};
+use crate::door::{Door, Side};
 use crate::error::Error;
 use crate::heap::{DueHeap, Entry, Live};
 use crate::idle::Idle;
@@ -40,6 +41,7 @@ pub(crate) struct Room {
     groups: Groups,
     pub(crate) registry: Registry,
     pub(crate) idle: Idle,
+    door: Door,
     pub(crate) phase: Phase,
     /// Whether nothing is to start, for now.
     pub(crate) paused: bool,
@@ -77,6 +79,8 @@ pub(crate) struct Room {
 pub(crate) struct Owed {
     /// It was woken and is on its way.
     pub(crate) arrival: bool,
+    /// Where it is, for the door of its surroundings.
+    pub(crate) side: Side,
     /// Its run is over.
     pub(crate) run: bool,
     /// The group of that run.
@@ -124,6 +128,7 @@ impl Room {
             groups,
             registry,
             idle: Idle::default(),
+            door: Door::new(),
             phase: Phase::Open,
             paused: false,
             held: 0,
@@ -257,9 +262,28 @@ impl Room {
         Ok(tasks)
     }
 
-    pub(crate) fn settle(&mut self, owed: &mut Owed) {
+    /// A worker that is ready for work goes to enter its surroundings.
+    pub(crate) fn come_to_door(&mut self, now: Timestamp, owed: &mut Owed) {
+        if owed.side == Side::Inside {
+            owed.side = Side::Outside;
+            self.door.come(now);
+        }
+    }
+
+    /// It went in. Once a wake-up, not once a job.
+    #[cold]
+    fn go_in(&mut self, now: Timestamp, owed: &mut Owed) {
+        owed.side = Side::Inside;
+        self.door.enter(now);
+    }
+
+    #[inline]
+    pub(crate) fn settle(&mut self, now: Timestamp, owed: &mut Owed) {
         if std::mem::take(&mut owed.arrival) {
             self.idle.arrive();
+        }
+        if owed.side == Side::Outside {
+            self.go_in(now, owed);
         }
         if std::mem::take(&mut owed.run) {
             self.end_run(owed.group.take());
@@ -305,10 +329,17 @@ impl Room {
             if entry.task.state.try_start() {
                 self.running += 1;
                 owed.group = group;
+                self.note_start(entry.due, now);
                 return Take::Task(entry);
             }
         }
         if self.is_over() { Take::Closed } else { Take::Nothing }
+    }
+
+    /// A run that was due at `due` starts.
+    fn note_start(&mut self, due: Timestamp, now: Timestamp) {
+        let (late, waited) = (now.nanos_since(due), self.door.waited(due, now));
+        self.registry.totals.starts.note(late, waited);
     }
 
     /// Whether no task that is not due now will ever be taken.

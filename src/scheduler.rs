@@ -340,7 +340,8 @@ impl Scheduler {
         let shared = self.checked()?;
         let (waiting, paused, running) = shared.queue.load();
         let now = Stats { workers: shared.workers, waiting, running, paused, ..Stats::default() };
-        Ok(shared.queue.lock().registry.totals.stats(now))
+        let totals = shared.queue.lock().registry.totals.clone();
+        Ok(totals.stats(now))
     }
 
     /// Has `listener` told of events of these kinds, from now on.

@@ -1,6 +1,7 @@
 //! What a scheduler counts. Invariant: each number only grows, and counts one kind of move.
 
 use crate::info::Ran;
+use crate::lateness::{Lateness, Starts};
 use crate::state::TaskState;
 
 /// A scheduler's numbers at one moment.
@@ -27,11 +28,14 @@ pub struct Stats {
     pub missed: u64,
     /// Tasks that wait and are paused.
     pub paused: usize,
+    /// How late runs started, and why.
+    pub lateness: Lateness,
 }
 
 /// What happened since the scheduler was made. Guarded by the queue's lock.
-#[derive(Clone, Copy, Debug, Default)]
+#[derive(Clone, Debug)]
 pub(crate) struct Totals {
+    pub(crate) starts: Starts,
     runs: u64,
     failures: u64,
     done: u64,
@@ -41,6 +45,11 @@ pub(crate) struct Totals {
 }
 
 impl Totals {
+    pub(crate) fn new() -> Self {
+        let starts = Starts::new();
+        Self { starts, runs: 0, failures: 0, done: 0, failed: 0, cancelled: 0, missed: 0 }
+    }
+
     /// A task ended, with its last run if a run was its end.
     pub(crate) fn add(&mut self, end: TaskState, ran: Option<&Ran>) {
         match end {
@@ -65,9 +74,10 @@ impl Totals {
         self.missed += missed;
     }
 
-    /// The rest of `now`, which says what there is at the moment.
+    /// The rest of `now`, which says what there is at the moment. Called without the lock.
     pub(crate) fn stats(self, now: Stats) -> Stats {
-        let Self { runs, failures, done, failed, cancelled, missed } = self;
-        Stats { runs, failures, done, failed, cancelled, missed, ..now }
+        let Self { starts, runs, failures, done, failed, cancelled, missed } = self;
+        let lateness = starts.lateness();
+        Stats { runs, failures, done, failed, cancelled, missed, lateness, ..now }
     }
 }

@@ -7,6 +7,7 @@ use std::time::Duration;
 
 use crate::chance::unit_random;
 use crate::clock::{Timestamp, instant};
+use crate::door::Side;
 use crate::event::{Event, EventKind};
 use crate::heap::Entry;
 use crate::info::Ran;
@@ -23,7 +24,10 @@ use crate::surroundings::{Pause, Surroundings};
 
 /// The whole life of the thread of `worker`.
 pub(crate) fn live(shared: &Shared, worker: usize, surroundings: &dyn Surroundings) {
-    let mut owed = Owed::default();
+    // Where nobody is to be let in, nobody is waited for.
+    let has_door = surroundings.turn() < Duration::MAX && shared.queue.moves_by_itself();
+    let side = if has_door { Side::Inside } else { Side::Nowhere };
+    let mut owed = Owed { side, ..Owed::default() };
     // The surroundings are entered when there is work, and not at all if there never is.
     shared.queue.sleep(worker, &mut owed, &|| shared.clock.now());
     let name = format!("{}-{worker}", shared.name);
@@ -67,6 +71,7 @@ fn work(shared: &Shared, worker: usize, owed: &mut Owed, pause: &dyn Pause, turn
                 jobs += 1;
                 if jobs.is_multiple_of(STRIDE) && turn < Duration::MAX && since.elapsed() > turn {
                     shared.end_last(owed);
+                    shared.queue.come_to_door(now, owed);
                     pause.pause(&mut || ());
                     since = instant();
                     now = shared.clock.now();

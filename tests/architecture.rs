@@ -22,7 +22,7 @@ crew: closing error shared surroundings threads
 closing: room shared state
 threads: announcer error inside shared surroundings sync worker
 announcer: room shared surroundings
-worker: chance clock event heap info inside job later plan record recurrence room run shared surroundings
+worker: chance clock door event heap info inside job later plan record recurrence room run shared surroundings
 shared: clock error event handle hold inside job limits nap queue reading record room run state stops sync
 queue: clock error heap hold job nap patience record room slack state sync
 event: clock id inside job sync
@@ -34,13 +34,14 @@ reading: clock job sync
 manual_clock: clock error sync
 hold: chance clock error record room state
 limits: clock error heap record
-room: clock error heap idle info limits nap record registry state wakers
+room: clock door error heap idle info limits nap record registry state wakers
 slack: clock
 registry: dependents error id info record roll stats
 roll: record
 dependents: job record state
 heap: clock
 idle: clock
+door: clock
 nap: clock sync
 wakers: clock
 patience: clock
@@ -50,7 +51,7 @@ record: clock id info job leash plan recurrence series state sync
 plan: clock error job recurrence retry series
 series: clock error job recurrence
 info: clock id job state
-stats: info state
+stats: info lateness state
 recurrence: clock error job
 retry: chance clock error job
 job: clock id later run
@@ -60,6 +61,8 @@ leash: sync
 sync: clock error
 clock: error
 surroundings:
+lateness: histogram
+histogram:
 error: id
 id:
 chance:

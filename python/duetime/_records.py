@@ -213,6 +213,51 @@ class TaskInfo:
 
 
 @dataclass(frozen=True)
+class Percentiles:
+    """How some lengths of time are spread, in seconds.
+
+    The percentiles are at most 2 % above the truth, and above an hour they say an hour.
+    """
+
+    count: int = 0
+    """How many there are."""
+    p50: float = 0.0
+    """Half of them are no longer than this."""
+    p90: float = 0.0
+    """9 of 10 are no longer."""
+    p99: float = 0.0
+    """99 of 100 are no longer."""
+    max: float = 0.0
+    """The longest, exactly."""
+
+
+@dataclass(frozen=True)
+class Lateness:
+    """How late the runs started, retries and every slot included, in two parts.
+
+    For each run they add up to what its events call `lateness`. They answer whether it is the
+    pool that is too small, or the GIL that is held too long.
+
+    Example:
+        >>> from duetime import ManualClock, Scheduler
+        >>> clock = ManualClock()
+        >>> with Scheduler(clock=clock) as scheduler:
+        ...     task = scheduler.after(5, int)
+        ...     clock.jump(8)  # a stall
+        ...     lateness = scheduler.stats().lateness
+        ...     lateness.queue.count, lateness.queue.p50, lateness.gil.max
+        (1, 3.0, 0.0)
+    """
+
+    queue: Percentiles = Percentiles()
+    """For a worker: none had woken yet, or all of them ran jobs. Also for whatever else kept a due
+    task back: a group that was full, a pause, a task that it depends on."""
+    gil: Percentiles = Percentiles()
+    """For the GIL: a worker stood ready, and other Python code ran. On a `ManualClock` zero: no
+    time passes."""
+
+
+@dataclass(frozen=True)
 class Stats:
     """What a scheduler is doing, and what it has done since it was made.
 
@@ -245,3 +290,5 @@ class Stats:
     """Slots that were skipped."""
     paused: int = 0
     """Tasks that wait and are paused."""
+    lateness: Lateness = Lateness()
+    """How late runs started, and why."""

@@ -11,7 +11,8 @@ use super::errors::exception;
 use super::lookup::{Class, Lookup, Members, Names};
 use super::numbers::{as_seconds, wrong_type};
 use crate::{
-    CancelOutcome, ControlOutcome, Event, EventKind, Missed, Stats, TaskId, TaskInfo, TaskState,
+    CancelOutcome, ControlOutcome, Event, EventKind, Lateness, Missed, Percentiles, Stats, TaskId,
+    TaskInfo, TaskState,
 };
 
 const RECORDS: &str = "duetime._records";
@@ -22,7 +23,7 @@ static EVENT: Record<11> = Record::new(
         "next_due", "missed",
     ],
 );
-static STATS: Record<10> = Record::new(
+static STATS: Record<11> = Record::new(
     "Stats",
     [
         "workers",
@@ -35,16 +36,30 @@ static STATS: Record<10> = Record::new(
         "cancelled",
         "missed",
         "paused",
+        "lateness",
     ],
 );
+static LATENESS: Record<2> = Record::new("Lateness", ["queue", "gil"]);
+static PERCENTILES: Record<5> = Record::new("Percentiles", ["count", "p50", "p90", "p99", "max"]);
 static TASK_INFO: Record<10> = Record::new(
     "TaskInfo",
     ["id", "state", "due", "runs", "failures", "missed", "error", "started", "finished", "paused"],
 );
 /// What making one takes.
 static MAKING: Names<2> = Names::new(["__new__", "__dict__"]);
-pub(super) static LOOKUPS: &[&dyn Lookup] =
-    &[&EVENT, &STATS, &TASK_INFO, &MAKING, &STATES, &KINDS, &OUTCOMES, &CONTROLS, &POLICIES];
+pub(super) static LOOKUPS: &[&dyn Lookup] = &[
+    &EVENT,
+    &STATS,
+    &LATENESS,
+    &PERCENTILES,
+    &TASK_INFO,
+    &MAKING,
+    &STATES,
+    &KINDS,
+    &OUTCOMES,
+    &CONTROLS,
+    &POLICIES,
+];
 
 /// A frozen dataclass. Its own `__init__` takes ten times as long as filling the instance's dict.
 struct Record<const N: usize> {
@@ -234,6 +249,17 @@ pub(super) fn stats<'py>(py: Python<'py>, stats: &Stats) -> PyResult<Bound<'py, 
             object(py, stats.cancelled)?,
             object(py, stats.missed)?,
             object(py, stats.paused)?,
+            lateness(py, &stats.lateness)?,
         ],
     )
+}
+
+fn lateness<'py>(py: Python<'py>, lateness: &Lateness) -> PyResult<Bound<'py, PyAny>> {
+    LATENESS.make(py, [percentiles(py, &lateness.queue)?, percentiles(py, &lateness.gil)?])
+}
+
+fn percentiles<'py>(py: Python<'py>, of: &Percentiles) -> PyResult<Bound<'py, PyAny>> {
+    let [p50, p90, p99, max] =
+        [of.p50, of.p90, of.p99, of.max].map(|value| object(py, value.as_secs_f64()));
+    PERCENTILES.make(py, [object(py, of.count)?, p50?, p90?, p99?, max?])
 }

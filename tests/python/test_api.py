@@ -23,9 +23,11 @@ from duetime import (
     EventKind,
     FixedDelay,
     FixedRate,
+    Lateness,
     ManualClock,
     Missed,
     OneTime,
+    Percentiles,
     Run,
     Scheduler,
     Stats,
@@ -66,7 +68,7 @@ def test_enums_are_enums(kind: Any) -> None:
         assert member.name in repr(member)
 
 
-@pytest.mark.parametrize("kind", [Event, TaskInfo, Stats])
+@pytest.mark.parametrize("kind", [Event, TaskInfo, Stats, Lateness, Percentiles])
 def test_records_are_frozen_dataclasses(kind: Any) -> None:
     assert dataclasses.is_dataclass(kind)
     assert kind.__dataclass_params__.frozen
@@ -86,8 +88,10 @@ def test_the_fields_of_the_records() -> None:
     }  # fmt: skip
     assert set(fields(Stats)) == {
         "workers", "waiting", "running", "runs", "failures", "done", "failed", "cancelled",
-        "missed", "paused",
+        "missed", "paused", "lateness",
     }  # fmt: skip
+    assert fields(Lateness) == ["queue", "gil"]
+    assert fields(Percentiles) == ["count", "p50", "p90", "p99", "max"]
 
 
 def test_what_the_constructors_take_by_position() -> None:
@@ -263,6 +267,7 @@ def test_stats_count_everything(sim: World) -> None:
         failed=1,
         cancelled=1,
         missed=0,
+        lateness=Lateness(Percentiles(3), Percentiles(3)),
     )
 
 
@@ -272,7 +277,9 @@ def test_records_have_just_the_fields_that_are_declared(real: Scheduler) -> None
     real.add_listener(events.append)
     task = real.after(0, int)
     assert task.wait(WATCHDOG) and real.wait_idle(WATCHDOG)
-    for record in (*events, task.info(), real.stats()):
+    stats = real.stats()
+    parts = (stats.lateness, stats.lateness.queue, stats.lateness.gil)
+    for record in (*events, task.info(), stats, *parts):
         names = [field.name for field in dataclasses.fields(record)]
         assert list(vars(record)) == names
         assert dataclasses.replace(record) == record

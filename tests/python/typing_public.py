@@ -30,9 +30,11 @@ from duetime import (
     ForkedError,
     Job,
     JobReturnedFalse,
+    Lateness,
     ManualClock,
     Missed,
     OneTime,
+    Percentiles,
     Recurrence,
     RetryPolicy,
     Run,
@@ -268,6 +270,9 @@ def questions(scheduler: Scheduler, id: TaskId) -> None:
     assert_type(stats, Stats)
     assert_type((stats.workers, stats.waiting, stats.running), tuple[int, int, int])
     assert_type(stats.paused, int)
+    assert_type(stats.lateness, Lateness)
+    assert_type((stats.lateness.queue, stats.lateness.gil), tuple[Percentiles, Percentiles])
+    assert_type((stats.lateness.gil.count, stats.lateness.gil.p99), tuple[int, float])
     assert_type((stats.runs, stats.failures, stats.missed), tuple[int, int, int])
     assert_type((stats.done, stats.failed, stats.cancelled), tuple[int, int, int])
 

@@ -550,6 +550,8 @@ def rest(world: World) -> None:
     ended = stats.done + stats.failed + stats.cancelled
     faults.check(counts[EventKind.SCHEDULED] == ended, f"{counts[EventKind.SCHEDULED]}, {stats}")
     faults.check(counts[EventKind.STARTED] == stats.runs, f"{counts}, {stats}")
+    late = stats.lateness
+    faults.check(late.queue.count == late.gil.count == stats.runs, f"{stats}")
     faults.check(counts[EventKind.FAILED] == stats.failures, f"{counts}, {stats}")
     runs = counts[EventKind.COMPLETED] + counts[EventKind.FAILED]
     faults.check(runs == stats.runs, f"{counts}, {stats}")
