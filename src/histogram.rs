@@ -16,6 +16,7 @@ pub(crate) struct Histogram {
 const BITS: u32 = 6;
 const HOUR: u64 = 3_600_000_000_000;
 const BINS: usize = bin(HOUR) + 1;
+const _: () = assert!(BINS * size_of::<u64>() < 20_000, "every scheduler has two");
 
 /// Where so many nanoseconds are counted: the first seven digits of the number in base two, behind the
 /// bins of all that have fewer digits.

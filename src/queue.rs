@@ -14,6 +14,7 @@ use crate::patience::Patience;
 use crate::record::{End, Outcome, Over, Place, TaskRef};
 use crate::room::{Last, Owed, Phase, Room, Take};
 use crate::state::{CancelMove, Control, ControlOutcome};
+use crate::stats::Stats;
 use crate::sync::{Condvar, Generation, Mutex, MutexGuard};
 
 pub(crate) struct TaskQueue {
@@ -63,11 +64,21 @@ impl TaskQueue {
         !matches!(self.pace, Pace::Manual)
     }
 
-    /// How many tasks wait, how many of them are paused, and how many run.
-    pub(crate) fn load(&self) -> (usize, usize, usize) {
+    /// The numbers of one moment.
+    pub(crate) fn stats(&self) -> Stats {
         let room = self.lock();
         let behind = &room.registry.dependents;
-        (room.waiting_count() + behind.len(), room.held + behind.paused(), room.running)
+        let now = Stats {
+            workers: room.workers,
+            waiting: room.waiting_count() + behind.len(),
+            running: room.running,
+            paused: room.held + behind.paused(),
+            crowded: room.crowded_count(),
+            ..Stats::default()
+        };
+        let totals = room.registry.totals.clone();
+        drop(room);
+        totals.stats(now)
     }
 
     pub(crate) fn is_deserted(&self) -> bool {

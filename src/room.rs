@@ -393,6 +393,11 @@ impl Room {
         self.waiting.len() + self.announced.len() + self.groups.len() + self.held
     }
 
+    /// How many of them are due, and wait for a place in their group.
+    pub(crate) fn crowded_count(&self) -> usize {
+        self.groups.len()
+    }
+
     /// The same as [`Room::head_due`] for the workers, to whom nothing is due while DUE events are being
     /// sent, nor while the scheduler is paused.
     pub(crate) fn head_for_workers(&mut self) -> Option<Timestamp> {

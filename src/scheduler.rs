@@ -337,11 +337,7 @@ impl Scheduler {
     /// # Errors
     /// [`Error::Forked`].
     pub fn stats(&self) -> Result<Stats, Error> {
-        let shared = self.checked()?;
-        let (waiting, paused, running) = shared.queue.load();
-        let now = Stats { workers: shared.workers, waiting, running, paused, ..Stats::default() };
-        let totals = shared.queue.lock().registry.totals.clone();
-        Ok(totals.stats(now))
+        Ok(self.checked()?.queue.stats())
     }
 
     /// Has `listener` told of events of these kinds, from now on.

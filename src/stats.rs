@@ -28,6 +28,8 @@ pub struct Stats {
     pub missed: u64,
     /// Tasks that wait and are paused.
     pub paused: usize,
+    /// Due tasks that found their group full, and wait for a place in it.
+    pub crowded: usize,
     /// How late runs started, and why.
     pub lateness: Lateness,
 }

@@ -13,7 +13,9 @@ pub trait Surroundings: Send + Sync + 'static {
         life(&NoPause);
     }
 
-    /// How long a worker may run one job after the other before it pauses to let others in.
+    /// How long a worker may run one job after the other before it pauses to let others in. Where others
+    /// are never let in, nobody is waited for: only with a bound is the time that workers take to enter
+    /// told, as [`Lateness::gil`](crate::Lateness::gil).
     fn turn(&self) -> Duration {
         Duration::MAX
     }

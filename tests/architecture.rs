@@ -24,7 +24,7 @@ threads: announcer error inside shared surroundings sync worker
 announcer: room shared surroundings
 worker: chance clock door event heap info inside job later plan record recurrence room run shared surroundings
 shared: clock error event handle hold inside job limits nap queue reading record room run state stops sync
-queue: clock error heap hold job nap patience record room slack state sync
+queue: clock error heap hold job nap patience record room slack state stats sync
 event: clock id inside job sync
 stops: job later record sync
 handle: clock error id info inside job record run state sync

@@ -44,11 +44,13 @@ fn a_thousand_wait_for_their_group_and_one_behind_them_does_not() {
     let other = scheduler.schedule(Task::new(at(0), || ())).unwrap();
     assert!(other.wait(None));
     assert_eq!((order.len(), first.state()), (0, TaskState::Running));
-    assert_eq!(scheduler.stats().unwrap().waiting, 1000);
+    let stats = scheduler.stats().unwrap();
+    assert_eq!((stats.waiting, stats.crowded), (1000, 1000));
     assert_eq!(scheduler.next_due().unwrap(), Some(at(0)));
     assert!(!scheduler.wait_idle(Some(Duration::ZERO)).unwrap());
     held.go_on.open();
     assert!(scheduler.wait_idle(None).unwrap());
+    assert_eq!(scheduler.stats().unwrap().crowded, 0);
     assert_eq!(order.take(), (0..1000).collect::<Vec<_>>());
 }
 

@@ -290,5 +290,7 @@ class Stats:
     """Slots that were skipped."""
     paused: int = 0
     """Tasks that wait and are paused."""
+    crowded: int = 0
+    """Due tasks that found their group full, and wait for a place in it."""
     lateness: Lateness = Lateness()
     """How late runs started, and why."""

@@ -23,7 +23,7 @@ static EVENT: Record<11> = Record::new(
         "next_due", "missed",
     ],
 );
-static STATS: Record<11> = Record::new(
+static STATS: Record<12> = Record::new(
     "Stats",
     [
         "workers",
@@ -36,6 +36,7 @@ static STATS: Record<11> = Record::new(
         "cancelled",
         "missed",
         "paused",
+        "crowded",
         "lateness",
     ],
 );
@@ -249,6 +250,7 @@ pub(super) fn stats<'py>(py: Python<'py>, stats: &Stats) -> PyResult<Bound<'py, 
             object(py, stats.cancelled)?,
             object(py, stats.missed)?,
             object(py, stats.paused)?,
+            object(py, stats.crowded)?,
             lateness(py, &stats.lateness)?,
         ],
     )

@@ -88,7 +88,7 @@ def test_the_fields_of_the_records() -> None:
     }  # fmt: skip
     assert set(fields(Stats)) == {
         "workers", "waiting", "running", "runs", "failures", "done", "failed", "cancelled",
-        "missed", "paused", "lateness",
+        "missed", "paused", "crowded", "lateness",
     }  # fmt: skip
     assert fields(Lateness) == ["queue", "gil"]
     assert fields(Percentiles) == ["count", "p50", "p90", "p99", "max"]

@@ -116,9 +116,10 @@ def test_a_run_that_goes_on_elsewhere_keeps_its_place(kind: str) -> None:
         child = scheduler.after(0, list, group="db", priority=1, depends_on=[first])
         assert scheduler.after(0, list).result(WATCHDOG) == []
         assert (first.running(), second.runs, child.runs) == (True, 0, 0)
-        assert scheduler.stats().waiting == 2
+        assert (scheduler.stats().waiting, scheduler.stats().crowded) == (2, 1)
         gate.open()
         assert scheduler.wait_idle(WATCHDOG)
+        assert scheduler.stats().crowded == 0
         assert (second.result(0), child.result(0)) == ([], [])
 
 

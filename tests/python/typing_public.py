@@ -269,7 +269,7 @@ def questions(scheduler: Scheduler, id: TaskId) -> None:
     stats = scheduler.stats()
     assert_type(stats, Stats)
     assert_type((stats.workers, stats.waiting, stats.running), tuple[int, int, int])
-    assert_type(stats.paused, int)
+    assert_type((stats.paused, stats.crowded), tuple[int, int])
     assert_type(stats.lateness, Lateness)
     assert_type((stats.lateness.queue, stats.lateness.gil), tuple[Percentiles, Percentiles])
     assert_type((stats.lateness.gil.count, stats.lateness.gil.p99), tuple[int, float])
