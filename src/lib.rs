@@ -102,7 +102,7 @@ pub use later::{Completion, Later};
 pub use manual_clock::{Busy, ManualClock, QuietKey};
 pub use recurrence::{FixedDelay, FixedRate, Missed, Next, OneTime, Recurrence};
 pub use retry::RetryPolicy;
-pub use run::{Run, current_run};
+pub use run::{Asleep, NapKey, Run, current_run};
 pub use scheduler::{Scheduler, WeakScheduler};
 pub use state::{CancelOutcome, ControlOutcome, TaskState};
 pub use stats::Stats;

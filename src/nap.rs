@@ -1,65 +1,82 @@
 //! Runs that sleep on the scheduler's clock. Invariant: a nap is on the list exactly while its
 //! thread may sleep; who ends it takes it off the list, so that the run counts as awake at once.
 
-use std::sync::Arc;
+use crate::clock::{Alarm, Timestamp, Waker};
 
-use crate::clock::Timestamp;
-use crate::sync::Condvar;
-
-/// Guarded by the queue's lock.
+/// Guarded by the queue's lock; the wakers themselves are called after unlocking.
 #[derive(Default)]
-pub(crate) struct Naps(Vec<Nap>);
+pub(crate) struct Naps {
+    list: Vec<Nap>,
+    made: u64,
+}
 
-#[derive(Clone)]
-pub(crate) struct Nap {
-    /// The number of the task.
-    pub(crate) task: u64,
-    /// Whether the job itself sleeps, and not another thread that it gave its run to.
-    pub(crate) whole_run: bool,
-    pub(crate) deadline: Timestamp,
-    pub(crate) bell: Arc<Condvar>,
+struct Nap {
+    key: u64,
+    task: u64,
+    whole_run: bool,
+    deadline: Timestamp,
+    waker: Waker,
 }
 
 /// Who wants to sleep.
 pub(crate) struct Sleeper<'a> {
     /// The number of its task.
     pub(crate) task: u64,
-    /// As for a [`Nap`].
+    /// Whether the job itself sleeps, and not another thread that it gave its run to.
     pub(crate) whole_run: bool,
+    pub(crate) deadline: Timestamp,
     pub(crate) is_stopping: &'a dyn Fn() -> bool,
+}
+
+/// What a sleeper saw of the clock before it fell asleep.
+#[derive(Clone, Copy)]
+pub(crate) struct Look {
+    pub(crate) time: Timestamp,
+    /// How often the clock was moved by hand before that.
+    pub(crate) moves: u64,
+    /// What its sleep ends with, besides its waker.
+    pub(crate) alarm: Alarm,
 }
 
 impl Naps {
     /// How many runs sleep.
     pub(crate) fn runs(&self) -> usize {
-        self.0.iter().filter(|nap| nap.whole_run).count()
+        self.list.iter().filter(|nap| nap.whole_run).count()
     }
 
-    pub(crate) fn begin(&mut self, nap: &Nap) {
-        self.0.push(nap.clone());
+    /// `waker` is called when the sleeper is to look again.
+    pub(crate) fn begin(&mut self, sleeper: &Sleeper<'_>, waker: Waker) -> u64 {
+        let Sleeper { task, whole_run, deadline, .. } = *sleeper;
+        self.made += 1;
+        self.list.push(Nap { key: self.made, task, whole_run, deadline, waker });
+        self.made
     }
 
     /// The sleeper itself takes its nap off the list, if nobody did.
-    pub(crate) fn end(&mut self, nap: &Nap) {
-        self.0.retain(|other| !Arc::ptr_eq(&other.bell, &nap.bell));
+    pub(crate) fn end(&mut self, key: u64) -> Option<Waker> {
+        self.end_if(|nap| nap.key == key).pop()
     }
 
-    /// Ends the naps of a task; the caller rings the bells.
-    pub(crate) fn end_of(&mut self, task: u64) -> Vec<Arc<Condvar>> {
-        self.0.extract_if(.., |nap| nap.task == task).map(|nap| nap.bell).collect()
+    /// Ends the naps of a task.
+    pub(crate) fn end_of(&mut self, task: u64) -> Vec<Waker> {
+        self.end_if(|nap| nap.task == task)
     }
 
-    /// Ends the naps that are over; the caller rings the bells.
-    pub(crate) fn end_due(&mut self, now: Timestamp) -> Vec<Arc<Condvar>> {
-        self.0.extract_if(.., |nap| nap.deadline <= now).map(|nap| nap.bell).collect()
+    /// Ends the naps that are over.
+    pub(crate) fn end_due(&mut self, now: Timestamp) -> Vec<Waker> {
+        self.end_if(|nap| nap.deadline <= now)
     }
 
-    /// Ends the naps of threads that only keep a run; the caller rings the bells.
-    pub(crate) fn end_left(&mut self) -> Vec<Arc<Condvar>> {
-        self.0.extract_if(.., |nap| !nap.whole_run).map(|nap| nap.bell).collect()
+    /// Ends the naps of threads that only keep a run.
+    pub(crate) fn end_left(&mut self) -> Vec<Waker> {
+        self.end_if(|nap| !nap.whole_run)
+    }
+
+    fn end_if(&mut self, over: impl Fn(&Nap) -> bool) -> Vec<Waker> {
+        self.list.extract_if(.., |nap| over(nap)).map(|nap| nap.waker).collect()
     }
 
     pub(crate) fn next_due(&self) -> Option<Timestamp> {
-        self.0.iter().map(|nap| nap.deadline).min()
+        self.list.iter().map(|nap| nap.deadline).min()
     }
 }

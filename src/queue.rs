@@ -2,14 +2,12 @@
 //! out once, to one worker, not before it is due; the wake-up protocol of [`crate::idle`] holds at
 //! every unlock; under the lock nothing of a user is run, dropped or waited for.
 
-use std::sync::Arc;
-
 use crate::clock::{Alarm, Pace, Rest, Timestamp, Waker};
 use crate::error::Error;
 use crate::heap::Entry;
 use crate::hold::Resumed;
 use crate::job::discard;
-use crate::nap::{Nap, Sleeper};
+use crate::nap::{Look, Sleeper};
 use crate::patience::Patience;
 use crate::record::{End, Outcome, Over, Place, TaskRef};
 use crate::room::{Last, Owed, Phase, Room, Take};
@@ -141,10 +139,10 @@ impl TaskQueue {
         room.note_cancel(task, cancelled, told);
         let ends = cancelled == CancelMove::Cancelled && !told;
         let over = ends.then(|| room.registry.finish(task, &End::CANCEL));
-        let mut bells = Vec::new();
+        let mut sleepers = Vec::new();
         if cancelled == CancelMove::Stopping {
             task.pull_leash();
-            bells = room.naps.end_of(task.number);
+            sleepers = room.naps.end_of(task.number);
         }
         // A task less leaves the head covered; only a rebuild that began wants somebody, or another
         // of its group.
@@ -157,7 +155,7 @@ impl TaskQueue {
         } else {
             release(room);
         }
-        bells.iter().for_each(|bell| bell.notify_one());
+        call(sleepers);
         (cancelled, over)
     }
 
@@ -364,7 +362,7 @@ impl TaskQueue {
         drop(room);
         self.ring(&summoned);
         self.ring(&[self.bells.len() - 1]);
-        left.iter().for_each(|bell| bell.notify_one());
+        call(left);
     }
 
     fn ring(&self, workers: &[usize]) {
@@ -376,7 +374,7 @@ impl TaskQueue {
         let mut room = self.lock();
         room.moves += 1;
         room.latest = room.latest.max(now);
-        let bells = room.naps.end_due(now);
+        let sleepers = room.naps.end_due(now);
         // Alarms were set by the clock as it was: somebody looks again.
         let look = room.head_for_workers().is_some_and(|due| due <= now || self.pace_is_free());
         let summoned = if look && !room.idle.someone_comes() { room.idle.summon() } else { None };
@@ -385,7 +383,7 @@ impl TaskQueue {
             self.bells[worker].notify_one();
         }
         self.bells[self.bells.len() - 1].notify_one();
-        bells.iter().for_each(|bell| bell.notify_one());
+        call(sleepers);
     }
 
     /// Unlocks after a task was added that is due at `due`. If an alarm rings by then, or somebody is
@@ -459,41 +457,43 @@ impl TaskQueue {
         self.unlock_and_tell(room, now);
     }
 
-    /// Sleeps for a run that waits on the clock, until `deadline` or until it is told to stop.
-    pub(crate) fn nap(
+    /// Looks at the clock for a run that sleeps on it; `None` if its sleep is over.
+    pub(crate) fn look(
         &self,
         sleeper: &Sleeper<'_>,
-        deadline: Timestamp,
+        patience: &mut Patience,
         now: &dyn Fn() -> Timestamp,
-    ) {
-        let bell = Arc::new(Condvar::new());
-        let Sleeper { task, whole_run, is_stopping } = *sleeper;
-        let nap = Nap { task, whole_run, deadline, bell };
-        let mut patience = Patience::default();
-        let mut moves = self.lock().moves;
-        loop {
-            let time = now();
-            let mut room = self.lock();
-            if room.has_moved(&mut moves) {
-                continue;
-            }
-            // Nobody tells a run that has ended to stop, but with the scheduler its sleep ends too.
-            let is_left = !whole_run && room.phase == Phase::Closed;
-            if is_left || is_stopping() || time >= deadline {
-                return;
-            }
-            room.naps.begin(&nap);
-            let wakers = room.quiet_wakers(time);
-            if !wakers.is_empty() {
-                room.naps.end(&nap);
-                drop(room);
-                call(wakers);
-                continue;
-            }
-            let alarm = patience.stretch(self.pace.alarm(time, deadline), time);
-            room = crate::slack::precisely(alarm, || nap.bell.wait(room, alarm));
-            room.naps.end(&nap);
+    ) -> Option<Look> {
+        let moves = self.lock().moves;
+        let time = now();
+        if self.lock().has_slept(sleeper, time) {
+            return None;
         }
+        let alarm = patience.stretch(self.pace.alarm(time, sleeper.deadline), time);
+        Some(Look { time, moves, alarm })
+    }
+
+    /// Has `waker` called once when the sleeper is to look again; `None` if that is now.
+    pub(crate) fn nap(&self, sleeper: &Sleeper<'_>, look: Look, waker: Waker) -> Option<u64> {
+        let mut room = self.lock();
+        if room.has_moved(&mut { look.moves }) || room.has_slept(sleeper, look.time) {
+            drop(room);
+            drop(waker);
+            return None;
+        }
+        let key = room.naps.begin(sleeper, waker);
+        let wakers = room.quiet_wakers(look.time);
+        drop(room);
+        call(wakers);
+        Some(key)
+    }
+
+    /// Takes the waker of a nap back, if it was not called.
+    pub(crate) fn end_nap(&self, key: u64) {
+        let mut room = self.lock();
+        let waker = room.naps.end(key);
+        drop(room);
+        drop(waker);
     }
 }
 

@@ -8,7 +8,7 @@ use crate::heap::{DueHeap, Entry, Live};
 use crate::idle::Idle;
 use crate::info::Ran;
 use crate::limits::Groups;
-use crate::nap::Naps;
+use crate::nap::{Naps, Sleeper};
 use crate::record::{Ended, Over, Place, TaskRef};
 use crate::registry::Registry;
 use crate::state::{CancelMove, TaskState};
@@ -484,6 +484,13 @@ impl Room {
             self.announcer = None;
         }
         earlier
+    }
+
+    /// Whether a run's sleep is over. Nobody tells a run that has ended to stop, but with the scheduler
+    /// its sleep ends too.
+    pub(crate) fn has_slept(&self, sleeper: &Sleeper<'_>, now: Timestamp) -> bool {
+        let is_left = !sleeper.whole_run && self.phase == Phase::Closed;
+        is_left || (sleeper.is_stopping)() || now >= sleeper.deadline
     }
 
     pub(crate) fn is_quiet(&mut self, now: Timestamp, despite_naps: bool) -> bool {

@@ -2,20 +2,23 @@
 //! tells the truth.
 
 use std::cell::RefCell;
+use std::convert::Infallible;
 use std::fmt;
 use std::sync::{Arc, Weak};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
-use crate::clock::Timestamp;
+use crate::clock::{Alarm, Timestamp, Waker, deadline, instant};
 use crate::error::Error;
 use crate::id::TaskId;
 use crate::inside::Identity;
 use crate::job::{Job, Outcome, run_contained};
 use crate::leash::Leash;
-use crate::nap::Sleeper;
+use crate::nap::{Look, Sleeper};
+use crate::patience::Patience;
 use crate::record::TaskRef;
+use crate::slack::precisely;
 use crate::state::{CancelOutcome, Control, ControlOutcome};
-use crate::sync::Generation;
+use crate::sync::{Generation, Signal};
 
 /// One execution of a task, as its job sees it.
 ///
@@ -55,8 +58,14 @@ impl Clone for Of {
 
 /// The scheduler, as its tasks see it.
 pub(crate) trait Host: Send + Sync {
-    /// Sleeps until the run is told to stop, or until `duration` has passed on the clock.
-    fn sleep(&self, sleeper: &Sleeper<'_>, duration: Duration);
+    /// Looks whether a run that sleeps on the clock goes on doing so; `None` if it does not.
+    fn look(&self, sleeper: &Sleeper<'_>, patience: &mut Patience) -> Option<Look>;
+
+    /// Has `waker` called once when the sleeper is to look again; `None` if that is now.
+    fn nap(&self, sleeper: &Sleeper<'_>, look: Look, waker: Waker) -> Option<u64>;
+
+    /// Takes back a waker that was not called.
+    fn end_nap(&self, key: u64);
 
     /// The time on its clock.
     fn now(&self) -> Timestamp;
@@ -137,14 +146,39 @@ impl Run {
     /// run that is kept after its end, when the scheduler closes.
     #[must_use]
     pub fn wait(&self, duration: Duration) -> bool {
-        if let Some(host) = self.host.upgrade()
-            && self.check_process().is_ok()
+        let done: Result<bool, Infallible> = self.wait_with(duration, |asleep| {
+            asleep.block();
+            Ok(())
+        });
+        done.unwrap_or_else(|never| match never {})
+    }
+
+    /// [`Run::wait`] for callers with a way of blocking of their own: `block` returns when it is to be
+    /// looked again whether the sleep is over, or with an error, which ends the wait.
+    ///
+    /// # Errors
+    /// What `block` answers.
+    pub fn wait_with<E>(
+        &self,
+        duration: Duration,
+        mut block: impl FnMut(&Asleep<'_>) -> Result<(), E>,
+    ) -> Result<bool, E> {
+        if self.check_process().is_ok()
+            && let Some(host) = self.host.upgrade()
         {
             let is_stopping = &|| self.stop_requested();
             let (task, whole_run) = (self.task_number(), self.is_current());
-            host.sleep(&Sleeper { task, whole_run, is_stopping }, duration);
+            let mut patience = Patience::default();
+            let deadline = host.now() + duration;
+            let sleeper = Sleeper { task, whole_run, deadline, is_stopping };
+            // Each time anew: it may be a fork that ended the stretch before.
+            while self.check_process().is_ok()
+                && let Some(look) = host.look(&sleeper, &mut patience)
+            {
+                block(&Asleep { run: self, host: &*host, sleeper: &sleeper, look })?;
+            }
         }
-        self.stop_requested()
+        Ok(self.stop_requested())
     }
 
     /// Whether this is the process in which the run goes on, and not a fork of it.
@@ -168,11 +202,62 @@ impl Run {
     }
 
     /// Whether the calling thread is the one that is in the middle of this run.
-    fn is_current(&self) -> bool {
+    #[must_use]
+    pub fn is_current(&self) -> bool {
         current(|run| {
             let same = run.task_number() == self.task_number() && run.number == self.number;
             same && Weak::ptr_eq(&run.host, &self.host)
         })
+    }
+}
+
+/// A stretch of a run's sleep on its scheduler's clock.
+pub struct Asleep<'a> {
+    run: &'a Run,
+    host: &'a dyn Host,
+    sleeper: &'a Sleeper<'a>,
+    look: Look,
+}
+
+/// Names a waker for [`Asleep::forget`].
+#[derive(Clone, Copy, Debug)]
+pub struct NapKey(u64);
+
+impl Asleep<'_> {
+    /// How long to sleep at most; `None` where only the waker ends the sleep.
+    #[must_use]
+    pub fn timeout(&self) -> Option<Duration> {
+        self.until().map(|until| until.saturating_duration_since(instant()))
+    }
+
+    /// Has `waker` called once when the run is to stop, or its clock was moved; `None` if that is
+    /// now.
+    pub fn when_over(&self, waker: Waker) -> Option<NapKey> {
+        self.host.nap(self.sleeper, self.look, waker).map(NapKey)
+    }
+
+    /// Takes a waker back that was not called.
+    pub fn forget(&self, key: NapKey) {
+        if self.run.check_process().is_ok() {
+            self.host.end_nap(key.0);
+        }
+    }
+
+    fn until(&self) -> Option<Instant> {
+        match self.look.alarm {
+            Alarm::At(instant) => Some(instant),
+            Alarm::After(time) => deadline(Some(time)),
+            Alarm::Never => None,
+        }
+    }
+
+    fn block(&self) {
+        let signal = Arc::new(Signal::default());
+        let waker = Arc::clone(&signal);
+        if let Some(key) = self.when_over(Box::new(move || waker.give())) {
+            precisely(self.look.alarm, || signal.wait(self.until()));
+            self.forget(key);
+        }
     }
 }
 

@@ -3,7 +3,6 @@
 
 use std::any::Any;
 use std::sync::{Arc, Weak};
-use std::time::Duration;
 
 use crate::clock::{Driven, Rest, Timestamp, Waker};
 use crate::error::Error;
@@ -13,7 +12,8 @@ use crate::hold::Resumed;
 use crate::inside::{Identity, Place, enter, enter_all, holds_any, is_inside};
 use crate::job::{contain, discard};
 use crate::limits::Names;
-use crate::nap::Sleeper;
+use crate::nap::{Look, Sleeper};
+use crate::patience::Patience;
 use crate::queue::TaskQueue;
 use crate::reading::Reading;
 use crate::record::{End, Ended, Over, TaskRef};
@@ -311,9 +311,16 @@ impl Shared {
 }
 
 impl Host for Shared {
-    fn sleep(&self, sleeper: &Sleeper<'_>, duration: Duration) {
-        let deadline = self.clock.now() + duration;
-        self.queue.nap(sleeper, deadline, &|| self.clock.now());
+    fn look(&self, sleeper: &Sleeper<'_>, patience: &mut Patience) -> Option<Look> {
+        self.queue.look(sleeper, patience, &|| self.clock.now())
+    }
+
+    fn nap(&self, sleeper: &Sleeper<'_>, look: Look, waker: Waker) -> Option<u64> {
+        self.queue.nap(sleeper, look, waker)
+    }
+
+    fn end_nap(&self, key: u64) {
+        self.queue.end_nap(key);
     }
 
     fn now(&self) -> Timestamp {

@@ -23,7 +23,7 @@ closing: room shared state
 threads: announcer error inside shared surroundings sync worker
 announcer: room shared surroundings
 worker: chance clock door event heap info inside job later plan record recurrence room run shared surroundings
-shared: clock error event handle hold inside job limits nap queue reading record room run state stops sync
+shared: clock error event handle hold inside job limits nap patience queue reading record room run state stops sync
 queue: clock error heap hold job nap patience record room slack state stats sync
 event: clock id inside job sync
 stops: job later record sync
@@ -42,10 +42,10 @@ dependents: job record state
 heap: clock
 idle: clock
 door: clock
-nap: clock sync
+nap: clock
 wakers: clock
 patience: clock
-run: clock error id inside job leash nap record state sync
+run: clock error id inside job leash nap patience record slack state sync
 inside: record
 record: clock id info job leash plan recurrence series state sync
 plan: clock error job recurrence retry series

@@ -2,10 +2,12 @@
 
 use pyo3::prelude::*;
 
+use super::blocking;
 use super::elsewhere;
 use super::errors::cancelled;
 use super::numbers::{as_seconds, duration};
 use super::records;
+use crate::Waker;
 
 /// What a job sees of its run; got from `current_run()`.
 ///
@@ -101,7 +103,13 @@ impl Run {
     fn wait(&self, py: Python<'_>, seconds: &Bound<'_, PyAny>) -> PyResult<bool> {
         let duration = duration("seconds", seconds)?;
         self.inner.check_process()?;
-        Ok(py.detach(|| self.inner.wait(duration)))
+        if self.inner.is_current() {
+            return Ok(py.detach(|| self.inner.wait(duration))); // a worker hears no signals
+        }
+        self.inner.wait_with(duration, |asleep| {
+            let register = |waker: Waker| Ok(asleep.when_over(waker));
+            blocking::wait(py, asleep.timeout(), register, |key| asleep.forget(key)).map(drop)
+        })
     }
 
     /// End the job here if it should stop.

@@ -14,9 +14,9 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 import pytest
-from helpers import WATCHDOG, Gate, Thread
+from helpers import WATCHDOG, CellClock, Gate, Thread
 
-from duetime import ManualClock, Scheduler, current_run
+from duetime import ManualClock, Run, Scheduler, Task, current_run
 
 pytestmark = pytest.mark.skipif(
     sys.platform == "win32", reason="signals are sent to a thread with pthread_kill"
@@ -203,3 +203,85 @@ def test_a_ctrl_c_during_a_long_close_is_not_lost() -> None:
         scheduler.shutdown()
     gate.open()
     assert scheduler.shutdown(timeout=WATCHDOG)
+
+
+@pytest.fixture
+def kept(real: Scheduler) -> Iterator[tuple[Run, Task]]:
+    """A run that goes on, and that the main thread got hold of."""
+    gate, runs = Gate(), []
+
+    def job() -> Any:
+        runs.append(current_run())
+        return gate()
+
+    task = real.after(0, job)
+    gate.entered()
+    yield runs[0], task
+    gate.open()
+    assert task.result(WATCHDOG) == "through"
+
+
+@pytest.mark.parametrize("clock", ["monotonic", "manual", "callable"])
+def test_a_wait_on_a_kept_run_is_interrupted(clock: str) -> None:
+    clocks: dict[str, Any] = {"manual": ManualClock(), "callable": CellClock()}
+    ctrl_c, runs, gate = CtrlC(), [], Gate()
+    with Scheduler(1, clock=clocks.get(clock)) as scheduler:
+        task = scheduler.after(0, lambda: (runs.append(current_run()), gate()))
+        gate.entered()
+        with pytest.raises(KeyboardInterrupt):
+            ctrl_c.ready()
+            runs[0].wait(3600)
+        assert task.running() and not runs[0].stop_requested
+        assert runs[0].wait(0) is False, "it can be used again"
+        gate.open()
+
+
+def test_a_handler_that_cancels_wakes_who_waits_on_a_kept_run(kept: tuple[Run, Task]) -> None:
+    run, task = kept
+    before = signal.signal(signal.SIGUSR1, lambda *_: task.cancel())
+    try:
+        CtrlC(signal.SIGUSR1).ready()
+        assert run.wait(3600) is True
+    finally:
+        signal.signal(signal.SIGUSR1, before)
+
+
+def test_a_handler_that_returns_lets_the_wait_on_a_kept_run_go_on(kept: tuple[Run, Task]) -> None:
+    (run, task), heard = kept, []
+
+    def handler(*_: Any) -> None:
+        heard.append(run.stop_requested)
+        if len(heard) == 3:
+            task.cancel()
+        else:
+            CtrlC(signal.SIGUSR1).ready()
+
+    before = signal.signal(signal.SIGUSR1, handler)
+    try:
+        CtrlC(signal.SIGUSR1).ready()
+        assert run.wait(3600) is True
+    finally:
+        signal.signal(signal.SIGUSR1, before)
+    assert heard == [False] * 3
+
+
+@pytest.mark.parametrize("name", ["manual", "callable"])
+def test_a_clock_that_is_moved_ends_the_main_threads_wait_on_a_kept_run(name: str) -> None:
+    manual, cell, runs, awake = ManualClock(), CellClock(), [], threading.Event()
+    clock: Any = manual if name == "manual" else cell
+
+    def move() -> None:
+        while not awake.wait(0.001):
+            if name == "manual":
+                manual.advance(10)
+            else:
+                cell.seconds += 10
+                scheduler.wake()
+
+    with Scheduler(1, clock=clock) as scheduler:
+        scheduler.after(0, lambda: runs.append(current_run())).wait(WATCHDOG)
+        before, mover = scheduler.now(), Thread(move)
+        assert runs[0].wait(65) is False
+        assert scheduler.now() >= before + 65
+        awake.set()
+        mover.outcome()

@@ -23,6 +23,7 @@ USES = {
     "timeout": "scheduler.wait_idle(Slow())",
     "result timeout": "task.result(Slow())",
     "kept run": "kept[0].wait(Slow())",
+    "kept wait": "kept[0].wait(3600)",
     "first": "scheduler.every(1, int, first=Slow())",
     "period": "scheduler.every(Slow(), int)",
     "due": "Task(due=Slow(), job=int)",
