@@ -28,3 +28,7 @@ def leave() -> None:
     active = threading._active  # type: ignore[attr-defined]
     with threading._active_limbo_lock:  # type: ignore[attr-defined]
         active.pop(threading.get_ident(), None)
+    # And since then something among the thread's local values takes it off the list, once more. It
+    # goes now: a user's value there may hold up the thread's end until that module is taken apart.
+    if local := getattr(threading, "_thread_local_info", None):
+        vars(local).clear()

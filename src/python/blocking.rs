@@ -7,6 +7,7 @@ use pyo3::prelude::*;
 
 use super::call::{call, call_method};
 use super::lookup::{Attribute, Lookup, Names};
+use super::own::Own;
 use crate::Waker;
 
 /// Python refuses longer timeouts (`threading.TIMEOUT_MAX` is 292 years or less).
@@ -25,15 +26,15 @@ pub(super) fn wait<K>(
     register: impl FnOnce(Waker) -> PyResult<Option<K>>,
     forget: impl FnOnce(K),
 ) -> PyResult<bool> {
-    let lock = call(NEW_LOCK.get(py).as_unbound(), py, None)?.unbind();
+    let lock = call(NEW_LOCK.get(py).as_unbound(), py, None)?;
     let [acquire_name, release_name] = NAMES.get(py);
     call_method(&lock, py, acquire_name, ())?;
-    let release = lock.bind(py).getattr(release_name)?.unbind();
+    let release = Own::from(lock.bind(py).getattr(release_name)?);
     let waker = Box::new(move || {
         Python::attach(|py| {
             // It fails only if nobody holds the lock, and then nobody waits.
             drop(call(&release, py, None));
-            drop(release);
+            drop(release); // while attached
         });
     });
     let Some(key) = register(waker)? else { return Ok(true) };
@@ -49,11 +50,11 @@ pub(super) fn wait<K>(
 fn acquire(lock: &Py<PyAny>, py: Python<'_>, timeout: Option<Duration>) -> PyResult<bool> {
     let [acquire, _] = NAMES.get(py);
     let Some(mut left) = timeout else {
-        return call_method(lock, py, acquire, ())?.extract();
+        return call_method(lock, py, acquire, ())?.extract(py);
     };
     loop {
         let piece = left.min(LONGEST);
-        if call_method(lock, py, acquire, (true, piece.as_secs_f64()))?.extract()? {
+        if call_method(lock, py, acquire, (true, piece.as_secs_f64()))?.extract(py)? {
             return Ok(true);
         }
         left -= piece;

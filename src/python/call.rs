@@ -13,6 +13,7 @@ use pyo3::types::{PyList, PyString, PyTuple};
 use pyo3::{Bound, IntoPyObject, ffi};
 
 use super::lookup::{Attribute, Lookup};
+use super::own::Own;
 use crate::stop_at_end;
 
 unsafe extern "C-unwind" {
@@ -28,26 +29,27 @@ static EQ: Attribute = Attribute::new("operator", "eq");
 static FLOAT: Attribute = Attribute::new("builtins", "float");
 static GETATTR: Attribute = Attribute::new("builtins", "getattr");
 static HASATTR: Attribute = Attribute::new("builtins", "hasattr");
+static ISINSTANCE: Attribute = Attribute::new("builtins", "isinstance");
 static LIST: Attribute = Attribute::new("builtins", "list");
 static REPR: Attribute = Attribute::new("builtins", "repr");
 static STR: Attribute = Attribute::new("builtins", "str");
 pub(super) static LOOKUPS: &[&dyn Lookup] =
-    &[&BOOL, &EQ, &FLOAT, &GETATTR, &HASATTR, &LIST, &REPR, &STR];
+    &[&BOOL, &EQ, &FLOAT, &GETATTR, &HASATTR, &ISINSTANCE, &LIST, &REPR, &STR];
 
 /// `callable(*args)`. The callee lives until it returns, even if the collector or another thread
 /// lets go of it meanwhile.
-pub(super) fn call<'py>(
+pub(super) fn call(
     callable: &Py<PyAny>,
-    py: Python<'py>,
-    args: Option<&Bound<'py, PyTuple>>,
-) -> PyResult<Bound<'py, PyAny>> {
-    let callable = callable.clone_ref(py);
+    py: Python<'_>,
+    args: Option<&Bound<'_, PyTuple>>,
+) -> PyResult<Own> {
+    let callable = Own::from(callable.clone_ref(py));
     let args = args.map_or(std::ptr::null_mut(), Bound::as_ptr);
     // SAFETY: attached; both are live objects, or null for no arguments. It returns a new reference,
     // or null with an exception set.
     let result = stop_at_end(|| unsafe { PyObject_CallObject(callable.as_ptr(), args) });
     // SAFETY: as said.
-    unsafe { Bound::from_owned_ptr_or_err(py, result) }
+    unsafe { Bound::from_owned_ptr_or_err(py, result) }.map(Own::from)
 }
 
 /// `object.name(*args)`.
@@ -56,64 +58,80 @@ pub(super) fn call_method<'py, A>(
     py: Python<'py>,
     name: &Py<PyString>,
     args: A,
-) -> PyResult<Bound<'py, PyAny>>
+) -> PyResult<Own>
 where
     A: IntoPyObject<'py, Target = PyTuple, Output = Bound<'py, PyTuple>>,
     PyErr: From<A::Error>,
 {
-    let which = PyTuple::new(py, [object.bind(py), name.bind(py).as_any()])?;
-    let method = call(GETATTR.get(py).as_unbound(), py, Some(&which))?.unbind();
-    call(&method, py, Some(&args.into_pyobject(py)?))
+    let method = bound(object, py, name)?;
+    let args = Own::from(args.into_pyobject(py)?);
+    call(&method, py, Some(args.bind(py)))
 }
 
-fn builtin<'py, A>(
-    function: &'static Attribute,
+/// `object.name`.
+pub(super) fn bound(object: &Py<PyAny>, py: Python<'_>, name: &Py<PyString>) -> PyResult<Own> {
+    ask(&GETATTR, py, (object, name))
+}
+
+/// Calls a function that was looked up.
+pub(super) fn ask<'py, T, A>(
+    function: &'static Attribute<T>,
     py: Python<'py>,
     args: A,
-) -> PyResult<Bound<'py, PyAny>>
+) -> PyResult<Own>
 where
     A: IntoPyObject<'py, Target = PyTuple, Output = Bound<'py, PyTuple>>,
     PyErr: From<A::Error>,
 {
-    call(function.get(py).as_unbound(), py, Some(&args.into_pyobject(py)?))
+    let args = Own::from(args.into_pyobject(py)?);
+    call(function.get(py).as_any().as_unbound(), py, Some(args.bind(py)))
 }
 
 /// `hasattr(object, name)`.
 pub(super) fn has(object: &Bound<'_, PyAny>, name: &str) -> PyResult<bool> {
-    builtin(&HASATTR, object.py(), (object, name))?.extract()
+    ask(&HASATTR, object.py(), (object, name))?.extract(object.py())
 }
 
 /// `getattr(object, name, None)`.
-pub(super) fn attribute<'py>(
-    object: &Bound<'py, PyAny>,
-    name: &str,
-) -> PyResult<Option<Bound<'py, PyAny>>> {
-    let found = builtin(&GETATTR, object.py(), (object, name, object.py().None()))?;
-    Ok(Some(found).filter(|found| !found.is_none()))
+pub(super) fn attribute(object: &Bound<'_, PyAny>, name: &str) -> PyResult<Option<Own>> {
+    let py = object.py();
+    let found = ask(&GETATTR, py, (object, name, py.None()))?;
+    Ok(Some(found).filter(|found| !found.is_none(py)))
+}
+
+/// `isinstance(object, class)`.
+pub(super) fn is_instance(object: &Bound<'_, PyAny>, class: &Bound<'_, PyAny>) -> PyResult<bool> {
+    ask(&ISINSTANCE, object.py(), (object, class))?.extract(object.py())
 }
 
 /// `float(object)`.
 pub(super) fn float(object: &Bound<'_, PyAny>) -> PyResult<f64> {
-    builtin(&FLOAT, object.py(), (object,))?.extract()
+    ask(&FLOAT, object.py(), (object,))?.extract(object.py())
 }
 
 /// `str(object)`.
 pub(super) fn text(object: &Bound<'_, PyAny>) -> PyResult<String> {
-    Ok(builtin(&STR, object.py(), (object,))?.cast::<PyString>()?.to_string_lossy().into_owned())
+    as_text(object.py(), &ask(&STR, object.py(), (object,))?)
 }
 
 /// `repr(object)`.
 pub(super) fn shown(object: &Bound<'_, PyAny>) -> PyResult<String> {
-    Ok(builtin(&REPR, object.py(), (object,))?.cast::<PyString>()?.to_string_lossy().into_owned())
+    as_text(object.py(), &ask(&REPR, object.py(), (object,))?)
+}
+
+fn as_text(py: Python<'_>, text: &Own) -> PyResult<String> {
+    Ok(text.bind(py).cast::<PyString>()?.to_string_lossy().into_owned())
 }
 
 /// `list(object)`.
-pub(super) fn items<'py>(object: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyList>> {
-    Ok(builtin(&LIST, object.py(), (object,))?.cast_into()?)
+pub(super) fn items(object: &Bound<'_, PyAny>) -> PyResult<Own<PyList>> {
+    let py = object.py();
+    let items = ask(&LIST, py, (object,))?.into_inner().into_bound(py);
+    Ok(items.cast_into::<PyList>()?.into())
 }
 
 /// `bool(one == other)`.
 pub(super) fn equal(one: &Bound<'_, PyAny>, other: &Bound<'_, PyAny>) -> PyResult<bool> {
-    let equal = builtin(&EQ, one.py(), (one, other))?;
-    builtin(&BOOL, one.py(), (equal,))?.extract()
+    let equal = ask(&EQ, one.py(), (one, other))?;
+    ask(&BOOL, one.py(), (&*equal,))?.extract(one.py())
 }

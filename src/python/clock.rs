@@ -13,6 +13,7 @@ use super::elsewhere;
 use super::life::Life;
 use super::lookup::{Attribute, Lookup};
 use super::numbers::{Maybe, as_seconds, duration, timestamp};
+use super::own::{Own, report};
 use crate::{Busy, Clock, Error, Timestamp, Waker};
 
 static IDENT: Attribute = Attribute::new("_thread", "get_ident");
@@ -21,7 +22,7 @@ pub(super) static LOOKUPS: &[&dyn Lookup] = &[&IDENT, &MAIN];
 
 /// Any zero-argument callable that gives seconds.
 pub(super) struct CallableClock {
-    pub(super) callable: Py<PyAny>,
+    pub(super) callable: Own,
     life: Life,
     /// The last good reading. Relaxed: any recent one will do.
     last: AtomicI64,
@@ -30,14 +31,11 @@ pub(super) struct CallableClock {
 impl CallableClock {
     /// Checks a clock by reading it once.
     pub(super) fn new(callable: &Bound<'_, PyAny>, life: Life) -> PyResult<Self> {
-        let first =
-            timestamp("the clock's reading", &call(callable.as_unbound(), callable.py(), None)?)?;
-        let last = AtomicI64::new(first.as_nanos());
-        Ok(Self { callable: callable.clone().unbind(), life, last })
+        let callable = Own::from(callable.clone());
+        let first = Python::attach(|py| read(py, &callable))?;
+        Ok(Self { callable, life, last: AtomicI64::new(first.as_nanos()) })
     }
-}
 
-impl CallableClock {
     /// A mistake of the clock's. A Ctrl-C that hit its code on the main thread, where alone it can
     /// hit, is none: it is pressed again, for whoever reads the clock there.
     fn report(&self, py: Python<'_>, error: PyErr) {
@@ -45,9 +43,14 @@ impl CallableClock {
             // SAFETY: it needs an interpreter and no more; it marks the signal as arrived.
             unsafe { ffi::PyErr_SetInterrupt() };
         } else {
-            error.write_unraisable(py, Some(self.callable.bind(py)));
+            report(py, error, Some(self.callable.bind(py)));
         }
     }
+}
+
+fn read(py: Python<'_>, callable: &Own) -> PyResult<Timestamp> {
+    let reading = call(callable, py, None)?;
+    timestamp("the clock's reading", reading.bind(py))
 }
 
 fn on_main_thread(py: Python<'_>) -> bool {
@@ -62,9 +65,7 @@ impl Clock for CallableClock {
             if self.life.is_over() {
                 return Timestamp::from_nanos(self.last.load(Ordering::Relaxed));
             }
-            let reading = call(&self.callable, py, None)
-                .and_then(|time| timestamp("the clock's reading", &time));
-            match reading {
+            match read(py, &self.callable) {
                 Ok(now) => self.last.store(now.as_nanos(), Ordering::Relaxed),
                 Err(error) => self.report(py, error),
             }

@@ -6,6 +6,8 @@ use std::cell::RefCell;
 use pyo3::ffi;
 use pyo3::prelude::*;
 
+use super::own::Own;
+
 thread_local! {
     /// An empty context that a run left empty, and that nobody else has: as good as a new one.
     static EMPTY: RefCell<Option<Py<PyAny>>> = const { RefCell::new(None) };
@@ -13,17 +15,17 @@ thread_local! {
 
 /// The context in which a task is scheduled. `None` for an empty one, which is the usual case
 /// and costs a waiting task nothing.
-pub(super) struct Captured(Option<Py<PyAny>>);
+pub(super) struct Captured(Option<Own>);
 
 impl Captured {
     pub(super) fn now(py: Python<'_>) -> PyResult<Self> {
         let copy = current(py)?;
-        Ok(Self(if copy.len()? == 0 { None } else { Some(copy.unbind()) }))
+        Ok(Self(if copy.len()? == 0 { None } else { Some(copy.into()) }))
     }
 
     /// The Python object, for the garbage collector.
     pub(super) fn object(&self) -> Option<&Py<PyAny>> {
-        self.0.as_ref()
+        self.0.as_deref()
     }
 
     /// Calls `code` in a fresh copy.
@@ -59,6 +61,8 @@ impl Captured {
         let unused = self.0.is_none() && unsafe { ffi::Py_REFCNT(context.as_ptr()) } == 1;
         if unused && context.len().is_ok_and(|len| len == 0) {
             EMPTY.set(Some(context.unbind()));
+        } else {
+            drop(Own::from(context));
         }
     }
 }
@@ -85,7 +89,7 @@ impl Drop for Leave<'_, '_> {
         // SAFETY: attached, and this is the context that was entered.
         if unsafe { ffi::PyContext_Exit(self.context.as_ptr()) } < 0 {
             // The job entered contexts and did not leave them; there is nobody to tell.
-            drop(PyErr::take(self.py));
+            drop(PyErr::take(self.py).map(|error| Own::of_error(self.py, error)));
         }
     }
 }

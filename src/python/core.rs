@@ -13,6 +13,7 @@ use super::elsewhere::{self, Elsewhere};
 use super::life::{End, Life};
 use super::listener::PyListener;
 use super::numbers::{Maybe, integer, wrong_type};
+use super::own::Own;
 use super::thread::PythonThread;
 use super::{exit, seen};
 use crate::{Builder, EventKind, ListenerId};
@@ -31,14 +32,14 @@ pub(super) struct Settings<'a, 'py> {
 pub(super) struct Core {
     life: Life,
     pub(super) inner: crate::Scheduler,
-    pub(super) clock: Option<Py<PyAny>>,
+    pub(super) clock: Option<Own>,
     /// A weak reference to the Python scheduler, whose callback finalizes this.
     watch: OnceLock<Py<PyWeakrefReference>>,
     /// What runs jobs that say nothing else, instead of a worker.
-    pub(super) executor: Option<Py<PyAny>>,
+    pub(super) executor: Option<Own>,
     pub(super) elsewhere: Arc<Elsewhere>,
     /// Which function is which listener. Locked for a moment, never while Python runs.
-    listeners: Mutex<Vec<(Py<PyAny>, ListenerId)>>,
+    listeners: Mutex<Vec<(Own, ListenerId)>>,
 }
 
 impl Core {
@@ -76,7 +77,7 @@ impl Core {
         .build()?;
         exit::remember(inner.crew());
         elsewhere.belong_to(inner.crew().downgrade());
-        let clock = clock.map(|clock| clock.clone().unbind());
+        let clock = clock.map(|clock| clock.clone().into());
         let (watch, listeners) = (OnceLock::new(), Mutex::default());
         Ok(Self { life, inner, clock, watch, executor, elsewhere, listeners })
     }
@@ -89,7 +90,7 @@ impl Core {
         Ok(())
     }
 
-    fn listeners(&self) -> std::sync::MutexGuard<'_, Vec<(Py<PyAny>, ListenerId)>> {
+    fn listeners(&self) -> std::sync::MutexGuard<'_, Vec<(Own, ListenerId)>> {
         self.listeners.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -98,16 +99,16 @@ impl Core {
         function: &Bound<'_, PyAny>,
         kinds: &[EventKind],
     ) -> PyResult<()> {
-        let listener = PyListener { function: function.clone().unbind(), life: self.life.clone() };
+        let listener = PyListener { function: function.clone().into(), life: self.life.clone() };
         let id = self.inner.add_listener(listener, kinds)?;
-        self.listeners().push((function.clone().unbind(), id));
+        self.listeners().push((function.clone().into(), id));
         Ok(())
     }
 
     pub(super) fn remove_listener(&self, function: &Bound<'_, PyAny>) -> PyResult<()> {
         let py = function.py();
-        let copy: Vec<(Py<PyAny>, ListenerId)> =
-            self.listeners().iter().map(|(other, id)| (other.clone_ref(py), *id)).collect();
+        let copy: Vec<(Own, ListenerId)> =
+            self.listeners().iter().map(|(other, id)| (other.copy(py), *id)).collect();
         for (other, id) in copy {
             // Equal, not identical: a bound method is a new object each time. `==` is user code.
             if other.bind(py).is(function) || equal(other.bind(py), function)? {
@@ -152,11 +153,11 @@ impl Core {
         });
         result?;
         if let Ok(listeners) = self.listeners.try_lock() {
-            listeners.iter().try_for_each(|(listener, _)| visit.call(listener))?;
+            listeners.iter().try_for_each(|(listener, _)| visit.call(&**listener))?;
         }
         self.elsewhere.visit(visit)?;
-        visit.call(&self.executor)?;
-        visit.call(&self.clock)
+        visit.call(self.executor.as_deref())?;
+        visit.call(self.clock.as_deref())
     }
 }
 

@@ -4,16 +4,17 @@
 use pyo3::prelude::*;
 use pyo3::types::{PyBool, PyBytes, PyInt, PyString};
 
-use super::call::items;
+use super::call::{has, items};
 use super::errors::unknown;
 use super::numbers::{task_id, wrong_type};
+use super::own::Own;
 use super::task::Task;
 use crate::{Dependency, TaskId};
 
 /// A task that another depends on, by its id or as the object.
 pub(super) enum Needed {
     Id(TaskId),
-    Task(Py<Task>),
+    Task(Own<Task>),
 }
 
 impl Needed {
@@ -25,15 +26,15 @@ impl Needed {
             return Err(wrong(value));
         }
         let all = items(value);
-        if all.is_err() && !value.hasattr("__iter__")? {
+        if all.is_err() && !has(value, "__iter__")? {
             return Err(wrong(value));
         }
-        all?.iter().map(|item| Self::one(&item)).collect()
+        all?.bind(value.py()).iter().map(|item| Self::one(&item)).collect()
     }
 
     fn one(item: &Bound<'_, PyAny>) -> PyResult<Self> {
         if let Ok(task) = item.cast::<Task>() {
-            return Ok(Self::Task(task.clone().unbind()));
+            return Ok(Self::Task(task.clone().into()));
         }
         let is_number = item.is_instance_of::<PyInt>() && !item.is_instance_of::<PyBool>();
         if !is_number && !item.is_instance_of::<PyString>() {
@@ -45,7 +46,7 @@ impl Needed {
     pub(super) fn copy(&self, py: Python<'_>) -> Self {
         match self {
             Self::Id(id) => Self::Id(id.clone()),
-            Self::Task(task) => Self::Task(task.clone_ref(py)),
+            Self::Task(task) => Self::Task(task.copy(py)),
         }
     }
 

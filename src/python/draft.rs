@@ -13,6 +13,7 @@ use super::dependencies::Needed;
 use super::elsewhere::executor;
 use super::job::Callee;
 use super::numbers::{When, duration, task_id};
+use super::own::Own;
 use super::rules::{Label, Policy, Rule, group, max_runs, priority};
 use super::task::Task;
 use crate::{JobError, Recurrence, TaskId, Timestamp};
@@ -24,10 +25,10 @@ pub(super) struct Draft {
     pub(super) callee: Callee,
     pub(super) rule: Option<Rule>,
     /// The recurrence object, if there is a rule.
-    pub(super) label: Option<Py<PyAny>>,
+    pub(super) label: Option<Own>,
     pub(super) policy: Option<Policy>,
     /// What runs the job, instead of a worker.
-    pub(super) executor: Option<Py<PyAny>>,
+    pub(super) executor: Option<Own>,
     pub(super) group: Option<String>,
     pub(super) options: Options,
     pub(super) depends_on: Vec<Needed>,
@@ -64,9 +65,9 @@ impl Draft {
             due: self.due,
             callee: self.callee.copy(py),
             rule: self.rule.as_ref().map(|rule| rule.copy(py)),
-            label: self.label.as_ref().map(|label| label.clone_ref(py)),
+            label: self.label.as_ref().map(|label| label.copy(py)),
             policy: self.policy.as_ref().map(|policy| policy.copy(py)),
-            executor: self.executor.as_ref().map(|executor| executor.clone_ref(py)),
+            executor: self.executor.as_ref().map(|executor| executor.copy(py)),
             group: self.group.clone(),
             options: self.options,
             depends_on: self.depends_on.iter().map(|needed| needed.copy(py)).collect(),
@@ -194,7 +195,7 @@ pub(super) fn arguments<'py>(
     match args {
         None => Ok(PyTuple::empty(py)),
         Some(args) if args.is_instance_of::<PyTuple>() || args.is_instance_of::<PyList>() => {
-            PyTuple::new(py, items(args)?)
+            PyTuple::new(py, items(args)?.bind(py))
         }
         Some(args) => Err(PyTypeError::new_err(format!(
             "args must be a tuple or a list, not {}",

@@ -12,12 +12,14 @@ use pyo3::gc::{PyTraverseError, PyVisit};
 use pyo3::prelude::*;
 use pyo3::types::PyTuple;
 
-use super::call::{call, call_method};
+use super::call::{ask, call_method, has, is_instance};
 use super::context;
 use super::errors::Raised;
 use super::job::outcome;
+use super::listener::tell;
 use super::lookup::{Attribute, Class, Lookup, Names};
 use super::numbers::wrong_type;
+use super::own::{Own, came, report};
 use super::run::Run;
 use crate::{JobError, Later, Outcome, TaskHandle, WeakCrew};
 
@@ -27,15 +29,14 @@ static EXECUTORS: Class = Class::new("duetime._executors", "Executors");
 static COROUTINE: Class = Class::new("collections.abc", "Coroutine");
 static CHECK: Attribute = Attribute::new("duetime._executors", "check");
 static IS_ASYNC: Attribute = Attribute::new("duetime._executors", "is_async");
-static NAMES: Names<6> =
-    Names::new(["launch", "close", "join", "is_here", "get", "call_soon_threadsafe"]);
+static NAMES: Names<5> = Names::new(["launch", "close", "join", "is_here", "get"]);
 pub(super) static LOOKUPS: &[&dyn Lookup] =
     &[&EVENT_LOOP, &CURRENT, &EXECUTORS, &CHECK, &IS_ASYNC, &COROUTINE, &NAMES];
 
 /// What a scheduler has besides its workers. Shared by the Python scheduler and its workers.
 pub(super) struct Elsewhere {
-    event_loop: Py<PyAny>,
-    executors: Py<PyAny>,
+    event_loop: Own,
+    executors: Own,
     crew: OnceLock<WeakCrew>,
     /// Whether both are closed when the scheduler ends. Relaxed: written and read under the GIL,
     /// and on a build without one the swap alone decides.
@@ -44,7 +45,7 @@ pub(super) struct Elsewhere {
     closed: AtomicBool,
     /// Further references to both, from the time at which the collector finalizes the scheduler
     /// until it has ended: they keep the collector from taking apart what is used until then.
-    kept: Mutex<Vec<Py<PyAny>>>,
+    kept: Mutex<Vec<Own>>,
 }
 
 thread_local! {
@@ -59,16 +60,15 @@ impl Elsewhere {
         name: &str,
         given: Option<&Bound<'_, PyAny>>,
     ) -> PyResult<Self> {
-        let [.., is_loop] = NAMES.get(py);
         if let Some(given) = given
             && !given.is_callable()
-            && !given.hasattr(is_loop)?
+            && !has(given, "call_soon_threadsafe")?
         {
             return Err(wrong_type("loop", given, "an event loop or a callable that makes one"));
         }
         Ok(Self {
-            event_loop: EVENT_LOOP.get(py).call1((name, given))?.unbind(),
-            executors: EXECUTORS.get(py).call0()?.unbind(),
+            event_loop: ask(&EVENT_LOOP, py, (name, given))?,
+            executors: ask(&EXECUTORS, py, ())?,
             crew: OnceLock::new(),
             ends: AtomicBool::new(false),
             closed: AtomicBool::new(false),
@@ -106,7 +106,7 @@ impl Elsewhere {
         let [_, close, ..] = NAMES.get(py);
         for place in [&self.event_loop, &self.executors] {
             if let Err(error) = call_method(place, py, close, ()) {
-                error.write_unraisable(py, Some(place.bind(py)));
+                report(py, error, Some(place.bind(py)));
             }
         }
         let kept = std::mem::take(&mut *self.kept.lock().unwrap_or_else(PoisonError::into_inner));
@@ -116,7 +116,7 @@ impl Elsewhere {
     /// The scheduler is finalized. If it ever sent a run elsewhere, both are used until it has ended.
     pub(super) fn keep_until_the_end(&self, py: Python<'_>) {
         if self.ends.load(Ordering::Relaxed) && !self.closed.load(Ordering::Relaxed) {
-            let both = vec![self.event_loop.clone_ref(py), self.executors.clone_ref(py)];
+            let both = vec![self.event_loop.copy(py), self.executors.copy(py)];
             *self.kept.lock().unwrap_or_else(PoisonError::into_inner) = both;
         }
     }
@@ -133,19 +133,19 @@ impl Elsewhere {
     pub(super) fn is_inside(self: &Arc<Self>, py: Python<'_>) -> PyResult<bool> {
         let [_, _, _, is_here, ..] = NAMES.get(py);
         // An error may be a Ctrl-C that came meanwhile.
-        let here: bool = call_method(&self.event_loop, py, is_here, ())?.extract()?;
+        let here: bool = call_method(&self.event_loop, py, is_here, ())?.extract(py)?;
         Ok(here || current(py).is_some_and(|run| Arc::ptr_eq(&run.get().elsewhere, self)))
     }
 
     pub(super) fn visit(&self, visit: PyVisit<'_>) -> Result<(), PyTraverseError> {
-        visit.call(&self.event_loop)?;
-        visit.call(&self.executors)
+        visit.call(&*self.event_loop)?;
+        visit.call(&*self.executors)
     }
 }
 
 /// The run that goes on and that the calling code is part of by its context.
 pub(super) fn current(py: Python<'_>) -> Option<Bound<'_, Completion>> {
-    let [_, _, _, _, get, _] = NAMES.get(py);
+    let [.., get] = NAMES.get(py);
     let found = CURRENT.get(py).call_method0(get).ok()?;
     found.cast_into::<Completion>().ok().filter(|run| run.get().lock().is_some())
 }
@@ -156,20 +156,17 @@ pub(super) fn is_run_of(py: Python<'_>, task: &TaskHandle) -> bool {
 }
 
 /// Refuses what is no executor and makes none; with `job`, one that cannot run on it.
-pub(super) fn executor(
-    given: &Bound<'_, PyAny>,
-    job: Option<&Py<PyAny>>,
-) -> PyResult<Option<Py<PyAny>>> {
+pub(super) fn executor(given: &Bound<'_, PyAny>, job: Option<&Py<PyAny>>) -> PyResult<Option<Own>> {
     if given.is_none() {
         return Ok(None);
     }
-    CHECK.get(given.py()).call1((given, job))?;
-    Ok(Some(given.clone().unbind()))
+    ask(&CHECK, given.py(), (given, job))?;
+    Ok(Some(given.clone().into()))
 }
 
 /// Whether a job is a coroutine function, by the look of it.
 pub(super) fn is_async(py: Python<'_>, job: &Py<PyAny>) -> PyResult<bool> {
-    IS_ASYNC.get(py).call1((job,))?.extract()
+    ask(&IS_ASYNC, py, (job,))?.extract(py)
 }
 
 /// Whether what a job returned has to be run on an event loop.
@@ -181,43 +178,38 @@ pub(super) fn is_coroutine(value: &Bound<'_, PyAny>) -> bool {
         (class == &raw mut ffi::PyCoro_Type, !methods.is_null() && (*methods).am_await.is_some())
     };
     // The second is for coroutines that were compiled.
-    exact || awaits && value.is_instance(COROUTINE.get(value.py())).unwrap_or(false)
+    exact
+        || awaits
+            && came(value.py(), is_instance(value, COROUTINE.get(value.py()))).unwrap_or(false)
 }
 
 /// A run whose job returned a coroutine. Called in the run's own context.
 #[cold]
-pub(super) fn coroutine(coroutine: &Bound<'_, PyAny>, run: &crate::Run) -> PyResult<Outcome> {
-    let py = coroutine.py();
-    let (coroutine, context) = (coroutine.clone().unbind(), context::current(py)?.unbind());
+pub(super) fn coroutine(py: Python<'_>, coroutine: Own, run: &crate::Run) -> PyResult<Outcome> {
+    let context = Own::from(context::current(py)?);
     Ok(go(run.clone(), move |py, elsewhere, completion| {
         let [launch, ..] = NAMES.get(py);
-        call_method(&elsewhere.event_loop, py, launch, (coroutine, context, completion))
+        call_method(&elsewhere.event_loop, py, launch, (&*coroutine, &*context, completion))
     }))
 }
 
 /// A run of `function(*args)` on `executor`.
 pub(super) fn submission(
     run: &crate::Run,
-    executor: Py<PyAny>,
-    function: Py<PyAny>,
-    args: Py<PyTuple>,
+    executor: Own,
+    function: Own,
+    args: Own<PyTuple>,
 ) -> Outcome {
     go(run.clone(), move |py, elsewhere, completion| {
         let [launch, ..] = NAMES.get(py);
-        call_method(&elsewhere.executors, py, launch, (executor, function, args, completion))
+        call_method(&elsewhere.executors, py, launch, (&*executor, &*function, &*args, completion))
     })
 }
 
 /// A run that `launch` sends elsewhere.
 fn go<F>(run: crate::Run, launch: F) -> Outcome
 where
-    F: for<'py> FnOnce(
-            Python<'py>,
-            &Elsewhere,
-            &Bound<'py, Completion>,
-        ) -> PyResult<Bound<'py, PyAny>>
-        + Send
-        + 'static,
+    F: FnOnce(Python<'_>, &Elsewhere, &Bound<'_, Completion>) -> PyResult<Own> + Send + 'static,
 {
     let later = Later::new(move |completion| {
         Python::attach(|py| {
@@ -233,7 +225,7 @@ where
                     }
                 }
                 // It could not even be made, so it was dropped, and the run has failed.
-                Err(error) => error.write_unraisable(py, None),
+                Err(error) => report(py, error, None),
             }
         });
     });
@@ -263,7 +255,7 @@ impl Completion {
     }
 
     fn fail(&self, py: Python<'_>, error: PyErr) {
-        self.failed(error.into_value(py).bind(py).as_any());
+        self.failed(Own::of_error(py, error).bind(py));
     }
 }
 
@@ -283,7 +275,7 @@ impl Completion {
     #[pyo3(signature = (value, /))]
     fn done(&self, value: Bound<'_, PyAny>) {
         if let Some(completion) = self.take() {
-            completion.finish(outcome(value));
+            completion.finish(outcome(value.py(), value.into()));
         }
     }
 
@@ -306,13 +298,9 @@ impl Completion {
     /// Have a function called once the run is to stop, on the thread that says so.
     #[pyo3(signature = (r#fn, /))]
     fn on_stop(&self, r#fn: Py<PyAny>) {
+        let function = Own::from(r#fn);
         let hook = move || {
-            Python::attach(|py| {
-                if let Err(error) = call(&r#fn, py, None) {
-                    error.write_unraisable(py, Some(r#fn.bind(py)));
-                }
-                drop(r#fn);
-            });
+            Python::attach(|py| tell(py, &function, Ok(PyTuple::empty(py))));
         };
         let at_once = self.lock().as_ref().and_then(|run| run.try_on_stop(Box::new(hook)));
         if let Some(hook) = at_once {

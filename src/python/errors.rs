@@ -7,6 +7,7 @@ use pyo3::prelude::*;
 
 use super::call::text;
 use super::lookup::{Class, Lookup};
+use super::own::{Own, came};
 use crate::{DependencyFailed, Error, JobError, Panicked, ReturnedFalse, TaskError};
 
 static DUPLICATE: Class = Class::new("duetime._errors", "DuplicateTaskError");
@@ -76,7 +77,7 @@ impl Error {
 
 /// What a Python job, rule or policy raised.
 pub(super) struct Raised {
-    pub(super) exception: Py<PyAny>,
+    pub(super) exception: Own,
     /// Made at once, while attached: the error may be shown later by a thread that is not, and
     /// after the exception itself is gone.
     text: String,
@@ -84,15 +85,16 @@ pub(super) struct Raised {
 
 impl Raised {
     pub(super) fn job_error(py: Python<'_>, error: PyErr) -> JobError {
-        let value = error.into_value(py).into_bound(py);
+        let exception = Own::of_error(py, error);
+        let value = exception.bind(py);
         let class = value.get_type();
         let name = class.qualname().map_or_else(|_| "exception".into(), |name| name.to_string());
-        let text = match text(&value) {
-            Ok(text) if text.is_empty() => name,
-            Ok(text) => format!("{name}: {text}"),
-            Err(_) => format!("{name} (that cannot be shown)"),
+        let text = match came(py, text(value)) {
+            Some(text) if text.is_empty() => name,
+            Some(text) => format!("{name}: {text}"),
+            None => format!("{name} (that cannot be shown)"),
         };
-        JobError::new(Self { exception: value.into_any().unbind(), text })
+        JobError::new(Self { exception, text })
     }
 }
 

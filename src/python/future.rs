@@ -6,7 +6,9 @@ use std::sync::OnceLock;
 use pyo3::prelude::*;
 use pyo3::types::{PyCFunction, PyDict, PyTuple};
 
+use super::call::{ask, call_method};
 use super::lookup::{Attribute, Lookup, Names};
+use super::own::Own;
 use super::task::Task;
 use crate::{TaskHandle, WatchKey};
 
@@ -18,13 +20,13 @@ pub(super) static LOOKUPS: &[&dyn Lookup] = &[&FUTURE, &WAIT, &AWAIT];
 /// The future of `task`, kept in `slot`. Of two threads that ask first at once, one fills it.
 pub(super) fn of<'py>(
     task: &Bound<'py, Task>,
-    slot: &OnceLock<Py<PyAny>>,
+    slot: &OnceLock<Own>,
 ) -> PyResult<Bound<'py, PyAny>> {
     let py = task.py();
     if slot.get().is_none() {
         // Not under the slot's lock: this is Python, and lets go of the GIL.
-        let made = FUTURE.get(py).call1((task,))?;
-        drop(slot.set(made.unbind()));
+        let made = ask(&FUTURE, py, (task,))?;
+        drop(slot.set(made));
     }
     Ok(slot.get().map_or_else(|| py.None(), |future| future.clone_ref(py)).into_bound(py))
 }
@@ -33,7 +35,7 @@ pub(super) fn of<'py>(
 pub(super) fn wait<'py>(task: &Bound<'py, Task>) -> PyResult<Bound<'py, PyAny>> {
     let py = task.py();
     let [name] = AWAIT.get(py);
-    WAIT.get(py).call1((task,))?.call_method0(name)
+    Ok(call_method(&*ask(&WAIT, py, (task,))?, py, name, ())?.into_inner().into_bound(py))
 }
 
 /// A Python function that takes a watcher back.

@@ -3,12 +3,13 @@
 use pyo3::prelude::*;
 use pyo3::types::{PyBool, PyTuple};
 
-use super::call::{attribute, call, call_method};
+use super::call::{attribute, bound, call, call_method};
 use super::context::Captured;
 use super::elsewhere;
 use super::errors::Raised;
 use super::lookup::{Lookup, Names};
 use super::numbers::{as_seconds, wrong_type};
+use super::own::Own;
 use crate::{Job, Outcome, Run, Value};
 
 static RUN: Names<1> = Names::new(["run"]);
@@ -25,19 +26,20 @@ enum Call {
 
 /// What to run, checked, before it is scheduled.
 pub(super) struct Callee {
-    object: Py<PyAny>,
-    args: Option<Py<PyTuple>>,
+    object: Own,
+    args: Option<Own<PyTuple>>,
     call: Call,
 }
 
 impl Callee {
     pub(super) fn new(job: &Bound<'_, PyAny>, args: &Bound<'_, PyTuple>) -> PyResult<Self> {
-        let object = job.clone().unbind();
+        let object = Own::from(job.clone());
         if job.is_callable() {
-            let args = (!args.is_empty()).then(|| args.clone().unbind());
+            let args = (!args.is_empty()).then(|| args.clone().into());
             return Ok(Self { object, args, call: Call::Itself });
         }
-        match attribute(job, "run")? {
+        let run = attribute(job, "run")?;
+        match run.as_ref().map(|run| run.bind(job.py())) {
             Some(run) if run.is_callable() && args.is_empty() => {
                 Ok(Self { object, args: None, call: Call::Run })
             }
@@ -49,8 +51,8 @@ impl Callee {
     }
 
     pub(super) fn copy(&self, py: Python<'_>) -> Self {
-        let args = self.args.as_ref().map(|args| args.clone_ref(py));
-        Self { object: self.object.clone_ref(py), args, call: self.call }
+        let args = self.args.as_ref().map(|args| args.copy(py));
+        Self { object: self.object.copy(py), args, call: self.call }
     }
 
     /// The job, in the context that is current now.
@@ -64,7 +66,7 @@ impl Callee {
     }
 
     /// The job, for another executor.
-    pub(super) fn on(self, executor: Py<PyAny>) -> Box<dyn Job> {
+    pub(super) fn on(self, executor: Own) -> Box<dyn Job> {
         Box::new(ExecutorJob { callee: self, executor })
     }
 
@@ -74,14 +76,14 @@ impl Callee {
     }
 
     pub(super) fn objects(&self) -> impl Iterator<Item = &Py<PyAny>> {
-        std::iter::once(&self.object).chain(self.args.as_ref().map(Py::as_any))
+        std::iter::once(&*self.object).chain(self.args.as_deref().map(Py::as_any))
     }
 }
 
 /// A callable with its arguments.
 pub(super) struct CallJob {
-    object: Py<PyAny>,
-    args: Option<Py<PyTuple>>,
+    object: Own,
+    args: Option<Own<PyTuple>>,
     context: Captured,
 }
 
@@ -96,7 +98,7 @@ impl Job for CallJob {
 
 /// An object with a `run` method.
 pub(super) struct RunJob {
-    object: Py<PyAny>,
+    object: Own,
     context: Captured,
 }
 
@@ -112,7 +114,7 @@ impl Job for RunJob {
 /// A job that another executor runs.
 pub(super) struct ExecutorJob {
     callee: Callee,
-    executor: Py<PyAny>,
+    executor: Own,
 }
 
 impl Job for ExecutorJob {
@@ -120,12 +122,12 @@ impl Job for ExecutorJob {
         Python::attach(|py| {
             let Callee { object, args, call } = self.callee.copy(py);
             let submission = match call {
-                Call::Itself => Ok((object, args.unwrap_or_else(|| PyTuple::empty(py).unbind()))),
-                Call::Run => bound_run(object.bind(py), run),
+                Call::Itself => Ok((object, args.unwrap_or_else(|| PyTuple::empty(py).into()))),
+                Call::Run => bound_run(py, &object, run),
             };
             match submission {
                 Ok((function, args)) => {
-                    elsewhere::submission(run, self.executor.clone_ref(py), function, args)
+                    elsewhere::submission(run, self.executor.copy(py), function, args)
                 }
                 Err(error) => Outcome::Failed(Raised::job_error(py, error)),
             }
@@ -134,57 +136,57 @@ impl Job for ExecutorJob {
 }
 
 /// The method `run`, and what it is called with.
-fn bound_run(object: &Bound<'_, PyAny>, run: &Run) -> PyResult<(Py<PyAny>, Py<PyTuple>)> {
-    let [name] = RUN.get(object.py());
-    let args = (as_seconds(run.now()),).into_pyobject(object.py())?;
-    Ok((object.getattr(name)?.unbind(), args.unbind()))
+fn bound_run(py: Python<'_>, object: &Own, run: &Run) -> PyResult<(Own, Own<PyTuple>)> {
+    let [name] = RUN.get(py);
+    let args = (as_seconds(run.now()),).into_pyobject(py)?;
+    Ok((bound(object, py, name)?, args.into()))
 }
 
 impl ExecutorJob {
     pub(super) fn objects(&self) -> impl Iterator<Item = &Py<PyAny>> {
-        self.callee.objects().chain([&self.executor])
+        self.callee.objects().chain([&*self.executor])
     }
 }
 
 /// A result of Python's. `None` is the core's `()`.
-pub(super) struct Returned(pub(super) Py<PyAny>);
+pub(super) struct Returned(pub(super) Own);
 
 /// Runs a job in its context. A coroutine that it returns is run before it is over.
-fn answer<'py>(
-    py: Python<'py>,
+fn answer(
+    py: Python<'_>,
     run: &Run,
     context: &Captured,
-    code: impl FnOnce() -> PyResult<Bound<'py, PyAny>>,
+    code: impl FnOnce() -> PyResult<Own>,
 ) -> Outcome {
     let answer = context.run(py, || {
         let returned = code()?;
-        if !returned.is_none() && elsewhere::is_coroutine(&returned) {
-            return elsewhere::coroutine(&returned, run);
+        if !returned.is_none(py) && elsewhere::is_coroutine(returned.bind(py)) {
+            return elsewhere::coroutine(py, returned, run);
         }
-        Ok(outcome(returned))
+        Ok(outcome(py, returned))
     });
     answer.unwrap_or_else(|error| Outcome::Failed(Raised::job_error(py, error)))
 }
 
 /// What a value that a job returned means.
-pub(super) fn outcome(returned: Bound<'_, PyAny>) -> Outcome {
+pub(super) fn outcome(py: Python<'_>, returned: Own) -> Outcome {
     match returned {
-        value if value.is_none() => ().into(),
-        value if value.is(&*PyBool::new(value.py(), false)) => false.into(),
-        value => Outcome::Done(Value::new(Returned(value.unbind()))),
+        value if value.is_none(py) => ().into(),
+        value if value.is(&*PyBool::new(py, false)) => false.into(),
+        value => Outcome::Done(Value::new(Returned(value))),
     }
 }
 
 impl CallJob {
     pub(super) fn objects(&self) -> impl Iterator<Item = &Py<PyAny>> {
-        std::iter::once(&self.object)
-            .chain(self.args.as_ref().map(Py::as_any))
+        std::iter::once(&*self.object)
+            .chain(self.args.as_deref().map(Py::as_any))
             .chain(self.context.object())
     }
 }
 
 impl RunJob {
     pub(super) fn objects(&self) -> impl Iterator<Item = &Py<PyAny>> {
-        std::iter::once(&self.object).chain(self.context.object())
+        std::iter::once(&*self.object).chain(self.context.object())
     }
 }

@@ -6,12 +6,13 @@ use pyo3::types::PyTuple;
 
 use super::call::call;
 use super::life::Life;
+use super::own::{Own, report};
 use super::records;
 use super::task::Task;
 use crate::{Event, Listener, TaskHandle, Watcher};
 
 pub(super) struct PyListener {
-    pub(super) function: Py<PyAny>,
+    pub(super) function: Own,
     pub(super) life: Life,
 }
 
@@ -21,24 +22,21 @@ impl Listener for PyListener {
             if self.life.is_over() {
                 return;
             }
-            let told = records::event(py, event)
-                .and_then(|event| call(&self.function, py, Some(&PyTuple::new(py, [event])?)));
-            if let Err(error) = told {
-                error.write_unraisable(py, Some(self.function.bind(py)));
-            }
+            let event = records::event(py, event).and_then(|event| PyTuple::new(py, [event]));
+            tell(py, &self.function, event);
         });
     }
 }
 
 /// A done-callback, with the task that it is called with.
 pub(super) struct Callback {
-    pub(super) function: Py<PyAny>,
-    pub(super) task: Py<Task>,
+    pub(super) function: Own,
+    pub(super) task: Own<Task>,
 }
 
 impl Callback {
     pub(super) fn objects(&self) -> impl Iterator<Item = &Py<PyAny>> {
-        [&self.function, self.task.as_any()].into_iter()
+        [&*self.function, self.task.as_any()].into_iter()
     }
 }
 
@@ -46,10 +44,18 @@ impl Watcher for Callback {
     fn ended(self, _: &TaskHandle) {
         Python::attach(|py| {
             let Self { function, task } = self;
-            let called = PyTuple::new(py, [task]).and_then(|task| call(&function, py, Some(&task)));
-            if let Err(error) = called {
-                error.write_unraisable(py, Some(function.bind(py)));
-            }
+            tell(py, &function, PyTuple::new(py, [&*task]));
         });
+    }
+}
+
+/// Calls what somebody gave us to be called, if its arguments could be made.
+pub(super) fn tell(py: Python<'_>, function: &Own, args: PyResult<Bound<'_, PyTuple>>) {
+    let told = args.and_then(|args| {
+        let args = Own::from(args);
+        call(function, py, Some(args.bind(py)))
+    });
+    if let Err(error) = told {
+        report(py, error, Some(function.bind(py)));
     }
 }

@@ -20,6 +20,7 @@ mod life;
 mod listener;
 mod lookup;
 mod numbers;
+mod own;
 mod pickling;
 mod policies;
 mod records;

@@ -12,6 +12,7 @@ use pyo3::types::{
 
 use super::call::{self, call_method};
 use super::lookup::{Lookup, Names};
+use super::own::came;
 use crate::{MAX_DURATION, TaskId, Timestamp};
 
 static NAMES: Names<2> = Names::new(["utcoffset", "timestamp"]);
@@ -38,8 +39,8 @@ pub(super) fn wrong_type(parameter: &str, value: &Bound<'_, PyAny>, expected: &s
 
 /// A value's `repr`, cut short; the value may be hostile.
 fn shown(value: &Bound<'_, PyAny>) -> String {
-    let text = call::shown(value);
-    let text = text.unwrap_or_else(|_| "a value that cannot be shown".into());
+    let text = came(value.py(), call::shown(value));
+    let text = text.unwrap_or_else(|| "a value that cannot be shown".into());
     if text.chars().count() <= 60 {
         text
     } else {
@@ -76,7 +77,10 @@ fn seconds(parameter: &str, value: &Bound<'_, PyAny>, expected: &str) -> PyResul
         Err(error) if error.is_instance_of::<PyOverflowError>(value.py()) => {
             Ok(Seconds::Float(f64::INFINITY))
         }
-        Err(_) => Err(out_of_bounds(parameter, value, "a number")),
+        failed => {
+            came(value.py(), failed);
+            Err(out_of_bounds(parameter, value, "a number"))
+        }
     }
 }
 
@@ -204,10 +208,10 @@ impl When {
         };
         let py = value.py();
         let ask = |method| call_method(value.as_unbound(), py, &NAMES.get(py)[method], ());
-        if datetime.get_tzinfo().is_none() || ask(0)?.is_none() {
+        if datetime.get_tzinfo().is_none() || ask(0)?.is_none(py) {
             return Err(out_of_bounds(parameter, value, "aware (with a tzinfo)"));
         }
-        let seconds: f64 = ask(1)?.extract()?;
+        let seconds: f64 = ask(1)?.extract(py)?;
         nanos_of(seconds)
             .map(|nanos| Self::Wall(nanos.into()))
             .ok_or_else(|| out_of_bounds(parameter, value, "within 292 years of 1970"))

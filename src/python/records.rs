@@ -180,7 +180,7 @@ pub(super) fn kinds_from(kinds: Option<&Bound<'_, PyAny>>) -> PyResult<Vec<Event
         let is_type = error.is_instance_of::<PyTypeError>(kinds.py());
         if is_type { wrong_type("kinds", kinds, "EventKinds") } else { error }
     })?;
-    several.iter().map(|kind| one(&kind)).collect()
+    several.bind(kinds.py()).iter().map(|kind| one(&kind)).collect()
 }
 
 pub(super) fn id<'py>(py: Python<'py>, id: &TaskId) -> PyResult<Bound<'py, PyAny>> {

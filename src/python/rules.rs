@@ -7,11 +7,12 @@ use std::time::Duration;
 use pyo3::prelude::*;
 use pyo3::types::{PyType, PyWeakrefReference};
 
-use super::call::{call_method, has};
+use super::call::{bound, call_method, has};
 use super::errors::{self, Raised, exception};
 use super::filter::Filter;
 use super::lookup::{Lookup, Names};
 use super::numbers::{as_seconds, duration, integer, timestamp, wrong_type};
+use super::own::Own;
 use super::policies::{ExponentialBackoff, Never, RetryFixedDelay};
 use super::recurrences::{FixedDelay, FixedRate, OneTime};
 use crate::{Error, JobError, Next, Recurrence, RetryPolicy, Timestamp, retry};
@@ -23,7 +24,7 @@ pub(super) static LOOKUPS: &[&dyn Lookup] = &[&NAMES];
 pub(super) enum Rule {
     Rate(crate::FixedRate),
     Delay(crate::FixedDelay),
-    Custom(Py<PyAny>),
+    Custom(Own),
 }
 
 impl Rule {
@@ -36,7 +37,7 @@ impl Rule {
         } else if let Ok(delay) = object.cast::<FixedDelay>() {
             Self::Delay(crate::FixedDelay::new(delay.get().delay))
         } else if has(object, "next_due")? && !object.is_instance_of::<PyType>() {
-            Self::Custom(object.clone().unbind())
+            Self::Custom(object.clone().into())
         } else {
             let expected = "a Recurrence (an object with next_due(due, finished))";
             return Err(wrong_type("recurrence", object, expected));
@@ -47,13 +48,13 @@ impl Rule {
         match self {
             Self::Rate(rate) => Self::Rate(*rate),
             Self::Delay(delay) => Self::Delay(*delay),
-            Self::Custom(object) => Self::Custom(object.clone_ref(py)),
+            Self::Custom(object) => Self::Custom(object.copy(py)),
         }
     }
 
     pub(super) fn object(&self) -> Option<&Py<PyAny>> {
         match self {
-            Self::Custom(object) => Some(object),
+            Self::Custom(object) => Some(&**object),
             _ => None,
         }
     }
@@ -84,10 +85,10 @@ impl Recurrence for Rule {
                 let asked = (as_seconds(due), as_seconds(finished));
                 let next = call_method(object, py, &NAMES.get(py)[0], asked);
                 let next = next.and_then(|next| {
-                    if next.is_none() {
+                    if next.is_none(py) {
                         Ok(None)
                     } else {
-                        timestamp("next_due's answer", &next).map(|due| Some(due.into()))
+                        timestamp("next_due's answer", next.bind(py)).map(|due| Some(due.into()))
                     }
                 });
                 next.map_err(|error| Raised::job_error(py, error))
@@ -114,7 +115,7 @@ pub(super) struct Policy {
 enum Delays {
     Fixed(retry::FixedDelay),
     Backoff(retry::ExponentialBackoff),
-    Custom(Py<PyAny>),
+    Custom(Own),
 }
 
 impl Policy {
@@ -128,7 +129,7 @@ impl Policy {
         } else if let Ok(backoff) = object.cast::<ExponentialBackoff>() {
             (Delays::Backoff(backoff.get().core()), backoff.get().filter.copy(py))
         } else if has(object, "delay_after_failure")? && !object.is_instance_of::<PyType>() {
-            (Delays::Custom(object.clone().unbind()), Filter::default())
+            (Delays::Custom(object.clone().into()), Filter::default())
         } else {
             let expected = "a RetryPolicy (an object with delay_after_failure(failures))";
             return Err(wrong_type("retry", object, expected));
@@ -140,14 +141,14 @@ impl Policy {
         let delays = match &self.delays {
             Delays::Fixed(fixed) => Delays::Fixed(*fixed),
             Delays::Backoff(backoff) => Delays::Backoff(*backoff),
-            Delays::Custom(object) => Delays::Custom(object.clone_ref(py)),
+            Delays::Custom(object) => Delays::Custom(object.copy(py)),
         };
         Self { delays, filter: self.filter.copy(py) }
     }
 
     pub(super) fn objects(&self) -> impl Iterator<Item = &Py<PyAny>> {
         let own = match &self.delays {
-            Delays::Custom(object) => Some(object),
+            Delays::Custom(object) => Some(&**object),
             _ => None,
         };
         own.into_iter().chain(self.filter.objects())
@@ -162,10 +163,10 @@ impl RetryPolicy for Policy {
             Delays::Custom(object) => Python::attach(|py| {
                 let delay = call_method(object, py, &NAMES.get(py)[1], (failures,));
                 let delay = delay.and_then(|delay| {
-                    if delay.is_none() {
+                    if delay.is_none(py) {
                         Ok(None)
                     } else {
-                        duration("delay_after_failure's answer", &delay).map(Some)
+                        duration("delay_after_failure's answer", delay.bind(py)).map(Some)
                     }
                 });
                 delay.map_err(|error| Raised::job_error(py, error))
@@ -205,7 +206,8 @@ impl Wish {
         if error.is_instance(py, errors::GIVE_UP.get(py)) {
             Ok(Self::GiveUp)
         } else if error.is_instance(py, errors::RETRY_AFTER.get(py)) {
-            duration("seconds", &value.getattr(&NAMES.get(py)[2])?).map(Self::RetryAfter)
+            duration("seconds", bound(value.as_unbound(), py, &NAMES.get(py)[2])?.bind(py))
+                .map(Self::RetryAfter)
         } else if filter.lets(py, &error) {
             Ok(Self::Retry)
         } else {
@@ -217,7 +219,7 @@ impl Wish {
 /// What goes with a task that has an id or a rule: the recurrence that it was described with, and
 /// the Python task, so that whoever asks for it by id gets the one that its maker holds.
 pub(super) struct Label {
-    pub(super) recurrence: Option<Py<PyAny>>,
+    pub(super) recurrence: Option<Own>,
     pub(super) task: OnceLock<Py<PyWeakrefReference>>,
 }
 

@@ -159,7 +159,9 @@ impl Scheduler {
         tasks: &Bound<'py, PyAny>,
         replace: bool,
     ) -> PyResult<Vec<Bound<'py, Task>>> {
-        let tasks: Vec<Bound<'py, Task>> = items(tasks)?
+        let tasks = items(tasks)?;
+        let tasks: Vec<Bound<'py, Task>> = tasks
+            .bind(py)
             .iter()
             .map(|task| {
                 task.cast::<Task>().cloned().map_err(|_| wrong_type("tasks", &task, "Tasks"))
@@ -265,7 +267,7 @@ impl Scheduler {
             (None, Some(rule)) => When::Clock(first_due(rule, now)?),
             (None, None) => When::Clock(now),
         };
-        let label = rule.is_some().then(|| label.unbind());
+        let label = rule.is_some().then(|| label.into());
         self.start(py, Draft { rule, label, ..Draft::once(due, job, args)? }, options)
     }
 
@@ -731,7 +733,7 @@ impl Scheduler {
         } else if let Some(executor) = &self.core()?.executor
             && !elsewhere::is_async(py, draft.callee.object())?
         {
-            draft.executor = Some(executor.clone_ref(py));
+            draft.executor = Some(executor.copy(py));
         }
         Ok(())
     }

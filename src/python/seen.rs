@@ -34,19 +34,19 @@ pub(super) fn visit(value: &dyn Any, visit: PyVisit<'_>) -> Result<(), PyTravers
     } else if let Some(policy) = value.downcast_ref::<Policy>() {
         all(&mut policy.objects())
     } else if let Some(label) = value.downcast_ref::<Label>() {
-        all(&mut label.recurrence.iter())
+        all(&mut label.recurrence.as_deref().into_iter())
     } else if let Some(listener) = value.downcast_ref::<PyListener>() {
-        all(&mut std::iter::once(&listener.function))
+        all(&mut std::iter::once(&*listener.function))
     } else if let Some(callback) = value.downcast_ref::<Callback>() {
         all(&mut callback.objects())
     } else if let Some(clock) = value.downcast_ref::<CallableClock>() {
-        all(&mut std::iter::once(&clock.callable))
+        all(&mut std::iter::once(&*clock.callable))
     } else if let Some(value) = value.downcast_ref::<Value>() {
         // Shared with somebody who is not visited: then it lives, and saying nothing keeps it so.
         let returned = value.downcast_ref::<Returned>().filter(|_| value.is_sole());
-        all(&mut returned.map(|returned| &returned.0).into_iter())
+        all(&mut returned.map(|returned| &*returned.0).into_iter())
     } else if let Some(error) = value.downcast_ref::<JobError>() {
-        error.downcast_ref::<Raised>().map_or(Ok(()), |raised| visit.call(&raised.exception))
+        error.downcast_ref::<Raised>().map_or(Ok(()), |raised| visit.call(&*raised.exception))
     } else {
         Ok(())
     }

@@ -18,12 +18,11 @@ use super::errors::{cancelled_by, exception, task_error, timed_out};
 use super::job::{Callee, Returned};
 use super::listener::Callback;
 use super::numbers::{Maybe, When, as_seconds, duration, integer, out_of_bounds, task_id, timeout};
+use super::own::Own;
 use super::records;
 use super::recurrences::OneTime;
 use super::rules::{self, Label, Policy, Rule};
-use crate::{
-    ControlOutcome, Error, TaskError, TaskHandle, TaskId, TaskState, Value, Waker, stop_at_end,
-};
+use crate::{ControlOutcome, Error, TaskError, TaskHandle, TaskId, TaskState, Value, Waker};
 
 /// What to run and when, and the handle on it, as a `Timer` or a `Future` is.
 ///
@@ -72,7 +71,7 @@ pub(super) struct Task {
     claimed: AtomicBool,
     handle: Handle,
     /// What `future` gives, made when it is first asked for.
-    future: OnceLock<Py<PyAny>>,
+    future: OnceLock<Own>,
 }
 
 /// What a scheduled task is held by.
@@ -95,16 +94,6 @@ impl Handle {
         if let Self::Later(later) = self {
             // It cannot be set already: one call claimed the task.
             let _ = later.set(handle);
-        }
-    }
-}
-
-impl Drop for Task {
-    /// A description that was never scheduled takes a user's values with it.
-    fn drop(&mut self) {
-        let draft = self.draft().take();
-        if draft.is_some() {
-            stop_at_end(|| drop(draft));
         }
     }
 }
@@ -294,7 +283,7 @@ impl Task {
     ) -> PyResult<Self> {
         let callee = Callee::new(job, &arguments(py, args)?)?;
         let rule = recurrence.map_or(Ok(None), Rule::new)?;
-        let label = rule.as_ref().and(recurrence).map(|object| object.clone().unbind());
+        let label = rule.as_ref().and(recurrence).map(|object| object.clone().into());
         let draft = Draft {
             id: id.map(task_id).transpose()?,
             due: When::new("due", due)?,
@@ -610,7 +599,7 @@ impl Task {
         if !r#fn.is_callable() {
             return Err(super::numbers::wrong_type("fn", r#fn, "callable"));
         }
-        let callback = Callback { function: r#fn.clone().unbind(), task: slf.clone().unbind() };
+        let callback = Callback { function: r#fn.clone().into(), task: slf.clone().into() };
         slf.get().handle()?.on_done(callback);
         Ok(())
     }
@@ -656,7 +645,7 @@ impl Task {
         if handle.waits_for_caller() || elsewhere::is_run_of(slf.py(), handle) {
             return Err(task_error(slf.py(), &TaskError::InsideJob));
         }
-        let callback = Callback { function: r#fn, task: slf.clone().unbind() };
+        let callback = Callback { function: r#fn.into(), task: slf.clone().into() };
         let Ok(key) = handle.watch(callback) else { return Ok(None) };
         super::future::unwatch(slf.py(), handle.clone(), key).map(Some)
     }
@@ -672,14 +661,18 @@ impl Task {
 
     /// What nobody else visits: the description, or the outcome if no other handle shares it.
     fn __traverse__(&self, visit: PyVisit<'_>) -> Result<(), PyTraverseError> {
-        visit.call(self.future.get())?;
+        visit.call(self.future.get().map(|future| &**future))?;
         if let Ok(draft) = self.draft.try_lock()
             && let Some(draft) = &*draft
         {
             draft.callee.objects().try_for_each(|object| visit.call(object))?;
             let rule = draft.rule.as_ref().and_then(Rule::object);
             let policy = draft.policy.iter().flat_map(Policy::objects);
-            let others = rule.into_iter().chain(policy).chain(&draft.label).chain(&draft.executor);
+            let others = rule
+                .into_iter()
+                .chain(policy)
+                .chain(draft.label.as_deref())
+                .chain(draft.executor.as_deref());
             others.into_iter().try_for_each(|object| visit.call(object))?;
             let needed = draft.depends_on.iter().filter_map(Needed::object);
             return needed.into_iter().try_for_each(|task| visit.call(task));
