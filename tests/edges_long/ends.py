@@ -16,7 +16,7 @@ from collections import Counter
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 
-from duetime import ForkedError, ManualClock, Scheduler, SchedulerClosedError
+from duetime import ForkedError, ManualClock, Scheduler, SchedulerClosedError, current_run
 
 EXIT_LIMIT = 5.0
 CTRL_C_LIMIT = 0.5
@@ -176,7 +176,13 @@ def interrupted(
 ) -> float:
     """A Ctrl-C while the main thread waits for a job. After how long it gave way."""
     gate, inside, pressed = threading.Event(), threading.Event(), [0.0]
-    task = scheduler.after(0, lambda: (inside.set(), gate.wait(60)), id="held")
+
+    def job() -> None:
+        scheduler.run = current_run()
+        inside.set()
+        gate.wait(60)
+
+    task = scheduler.after(0, job, id="held")
 
     def press() -> None:
         inside.wait()
@@ -185,6 +191,7 @@ def interrupted(
         os.kill(os.getpid(), signal.SIGINT)
 
     threading.Thread(target=press).start()
+    inside.wait()
     try:
         wait(scheduler)
         took = -1.0
@@ -211,6 +218,7 @@ WAITS: dict[str, Callable[[Scheduler], object]] = {
     "exception": lambda s: s.get("held").exception(),
     "wait": lambda s: s.get("held").wait(),
     "wait_idle": lambda s: s.wait_idle(),
+    "a run's sleep": lambda s: s.run.wait(3600),
     "shutdown": lambda s: s.shutdown(wait=True),
     "drain": lambda s: s.shutdown(drain=True),
     "with": leaves_with,

@@ -26,6 +26,8 @@ from duetime import (
 
 ENDS = [EventKind.COMPLETED, EventKind.FAILED, EventKind.CANCELLED]
 STALL_LIMIT = 1.0
+PLAIN = ["clock", "name", "workers", "closed", "paused", "executor"]
+"""The scheduler's attributes: one call reads them all."""
 
 
 def check_end(task: Task, answers: list[CancelOutcome], told: list[EventKind], calls: int) -> None:
@@ -164,8 +166,19 @@ class Hammer:
             "add_listener": lambda: scheduler.add_listener(self.listen),
             "remove_listener": lambda: scheduler.remove_listener(self.listen),
             "shutdown": brief,
-            "clock": lambda: (scheduler.clock, scheduler.name, scheduler.workers, scheduler.closed),
+            "pause": lambda: (scheduler.pause(), scheduler.resume()),
+            "resume": scheduler.resume,
+            "pause_task": lambda: (scheduler.pause_task(some()), scheduler.pause_task(reused())),
+            "resume_task": lambda: (scheduler.resume_task(some()), scheduler.resume_task(reused())),
+            "run_now": lambda: (scheduler.run_now(some()), scheduler.run_now(reused())),
+            "reschedule": lambda: scheduler.reschedule(some(), scheduler.now()),
+            "clock": lambda: [getattr(scheduler, name) for name in PLAIN],
             "Task.cancel": lambda: some().cancel(),
+            "Task.pause": lambda: some().pause(),
+            "Task.resume": lambda: some().resume(),
+            "Task.run_now": lambda: some().run_now(),
+            "Task.reschedule": lambda: some().reschedule(scheduler.now() + 0.001),
+            "Task.preview": lambda: some().preview(3),
             "Task.wait": lambda: some().wait(0.001),
             "Task.result": lambda: some().result(0.001),
             "Task.exception": lambda: some().exception(0.001),
@@ -192,11 +205,10 @@ class Hammer:
 def untouched(calls: set[str]) -> set[str]:
     """The public methods that no call is named for."""
     named = {name.partition(",")[0] for name in calls}
-    plain = {"workers", "name", "closed"}  # attributes, see "clock"
     of_task = {"running", "cancelled", "info"}  # see "Task.done" and "info"
     scheduler = {name for name in vars(Scheduler) | vars(Scheduler.__base__) if name[0] != "_"}
     task = {f"Task.{n}" for n in vars(Task) if n[0] != "_" and callable(getattr(Task, n))}
-    return (scheduler - plain - named) | (task - {f"Task.{name}" for name in of_task} - named)
+    return (scheduler - set(PLAIN) - named) | (task - {f"Task.{name}" for name in of_task} - named)
 
 
 def hammer(quick: bool) -> str:
