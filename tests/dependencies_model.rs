@@ -1,4 +1,5 @@
-//! Dependencies against a naive model: any tasks in any order, cancelled at any time.
+//! Dependencies and run control against a naive model: any tasks in any order, cancelled, paused, let
+//! go, hurried and moved at any time.
 
 #![expect(clippy::unwrap_used, reason = "a test may unwrap: its panic is the report")]
 
@@ -8,8 +9,8 @@ use std::collections::HashMap;
 
 use common::{World, at, cause, ms};
 use duetime::{
-    CancelOutcome, Dependency, DependencyFailed, EventKind, Task, TaskHandle, TaskId, TaskState,
-    retry,
+    CancelOutcome, ControlOutcome, Dependency, DependencyFailed, EventKind, Task, TaskHandle,
+    TaskId, TaskState, retry,
 };
 use proptest::prelude::*;
 
@@ -34,7 +35,18 @@ enum Step {
         forward: bool,
     },
     Cancel(usize),
+    Control(usize, Call),
     Advance(i64),
+}
+
+/// Run control.
+#[derive(Clone, Copy, Debug)]
+enum Call {
+    Pause,
+    Resume,
+    RunNow,
+    /// To this long from now.
+    Reschedule(i64),
 }
 
 fn any_sketch() -> impl Strategy<Value = Sketch> {
@@ -51,7 +63,17 @@ fn any_step() -> impl Strategy<Value = Step> {
         3 => (prop::collection::vec(any_sketch(), 1..6), any::<bool>())
             .prop_map(|(tasks, forward)| Step::Schedule { tasks, forward }),
         1 => (0..1000_usize).prop_map(Step::Cancel),
+        4 => (0..1000_usize, any_call()).prop_map(|(raw, call)| Step::Control(raw, call)),
         3 => (0..15_i64).prop_map(Step::Advance),
+    ]
+}
+
+fn any_call() -> impl Strategy<Value = Call> {
+    prop_oneof![
+        2 => Just(Call::Pause),
+        2 => Just(Call::Resume),
+        1 => Just(Call::RunNow),
+        1 => (0..15_i64).prop_map(Call::Reschedule),
     ]
 }
 
@@ -60,9 +82,13 @@ fn any_step() -> impl Strategy<Value = Step> {
 struct Known {
     parents: Vec<usize>,
     due: i64,
+    /// How many more attempts fail.
     fails: u8,
+    attempts: u8,
     state: TaskState,
-    /// When it ended, or will at the earliest.
+    paused: bool,
+    /// Whether it is let run once though it is paused.
+    passes: bool,
     end: i64,
 }
 
@@ -73,7 +99,15 @@ struct Model {
 }
 
 impl Model {
-    /// Does all that can be done by now, one thing after the other, until nothing is left.
+    /// Moves on, a millisecond at a time, and does all that can be done in each.
+    fn advance(&mut self, millis: i64) {
+        self.settle();
+        for _ in 0..millis {
+            self.now += 1;
+            self.settle();
+        }
+    }
+
     fn settle(&mut self) {
         while (0..self.tasks.len()).any(|task| self.step(task)) {}
     }
@@ -82,24 +116,37 @@ impl Model {
         if self.tasks[task].state != TaskState::Waiting {
             return false;
         }
-        let parents = || self.tasks[task].parents.iter().map(|&parent| &self.tasks[parent]);
+        let parents = || self.tasks[task].parents.iter().map(|&parent| self.tasks[parent].state);
         let lost = |state| matches!(state, TaskState::Failed | TaskState::Cancelled);
-        let (state, end) = if parents().any(|parent| lost(parent.state)) {
-            (TaskState::Cancelled, self.now)
-        } else if parents().all(|parent| parent.state == TaskState::Done) {
-            let Known { due, fails, .. } = self.tasks[task];
-            let start = parents().map(|parent| parent.end).chain([due]).max().unwrap();
-            let state = if fails < 2 { TaskState::Done } else { TaskState::Failed };
-            (state, start + if fails > 0 { RETRY_DELAY } else { 0 })
+        let (fall, free) = (parents().any(lost), parents().all(|state| state == TaskState::Done));
+        let now = self.now;
+        let task = &mut self.tasks[task];
+        if fall {
+            (task.state, task.end) = (TaskState::Cancelled, now);
+        } else if free && task.due <= now && (!task.paused || task.passes) {
+            task.run(now);
         } else {
             return false;
-        };
-        let happens = end <= self.now;
-        if happens {
-            self.tasks[task].state = state;
-            self.tasks[task].end = end;
         }
-        happens
+        true
+    }
+
+    fn control(&mut self, task: usize, call: Call) {
+        let now = self.now;
+        let blocked = self.tasks[task]
+            .parents
+            .iter()
+            .any(|&parent| self.tasks[parent].state != TaskState::Done);
+        let task = &mut self.tasks[task];
+        match call {
+            Call::Pause => (task.paused, task.passes) = (true, false),
+            Call::Resume => (task.paused, task.passes) = (false, false),
+            Call::RunNow => {
+                task.due = task.due.min(now);
+                task.passes = task.paused || blocked;
+            }
+            Call::Reschedule(millis) => task.due = now + millis,
+        }
     }
 
     /// Whether `task` depends on `other`, however remotely.
@@ -108,6 +155,23 @@ impl Model {
             .parents
             .iter()
             .any(|&parent| parent == other || self.is_behind(parent, other))
+    }
+}
+
+impl Known {
+    /// One attempt; one retry is made.
+    fn run(&mut self, now: i64) {
+        self.passes = false;
+        self.attempts += 1;
+        self.end = now;
+        if self.fails == 0 {
+            self.state = TaskState::Done;
+        } else if self.attempts == 2 {
+            self.state = TaskState::Failed;
+        } else {
+            self.fails -= 1;
+            self.due = now + RETRY_DELAY;
+        }
     }
 }
 
@@ -146,7 +210,9 @@ impl Game {
             let delay = ms(RETRY_DELAY.unsigned_abs());
             tasks.push(task.retry(retry::FixedDelay::new(1, delay)));
             let (fails, state) = (sketch.fails, TaskState::Waiting);
-            self.model.tasks.push(Known { parents, due, fails, state, end: 0 });
+            let (attempts, paused, passes, end) = (0, false, false, 0);
+            let known = Known { parents, due, fails, attempts, state, paused, passes, end };
+            self.model.tasks.push(known);
         }
         self.handles.extend(self.world.scheduler.schedule_all(tasks).unwrap());
     }
@@ -161,9 +227,31 @@ impl Game {
         }
     }
 
+    fn control(&mut self, raw: usize, call: Call) {
+        let Some(task) = raw.checked_rem(self.handles.len()) else { return };
+        let waits = self.model.tasks[task].state == TaskState::Waiting;
+        let handle = &self.handles[task];
+        let answer = match call {
+            Call::Pause => handle.pause(),
+            Call::Resume => handle.resume(),
+            Call::RunNow => handle.run_now(),
+            Call::Reschedule(millis) => handle.reschedule(at(self.model.now + millis)),
+        };
+        let expected = if waits { ControlOutcome::Applied } else { ControlOutcome::Finished };
+        assert_eq!(answer.unwrap(), expected, "{task} {call:?}");
+        if waits {
+            self.model.control(task, call);
+        }
+    }
+
     fn check(&self) {
         for (known, handle) in self.model.tasks.iter().zip(&self.handles) {
             assert_eq!(handle.state(), known.state, "{} {known:?}", handle.id());
+            let waits = known.state == TaskState::Waiting;
+            assert_eq!(handle.info().paused, waits && known.paused, "{}", handle.id());
+            if waits {
+                assert_eq!(handle.due(), at(known.due), "{}", handle.id());
+            }
             if matches!(known.state, TaskState::Done | TaskState::Failed) {
                 assert_eq!(handle.info().finished, Some(at(known.end)), "{}", handle.id());
             }
@@ -215,7 +303,7 @@ impl Game {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::with_cases(200) })]
+    #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::with_cases(500) })]
 
     #[test]
     fn all_end_as_in_the_model(steps in prop::collection::vec(any_step(), 1..14)) {
@@ -225,8 +313,9 @@ proptest! {
             match step {
                 Step::Schedule { tasks, forward } => game.schedule(tasks, *forward),
                 Step::Cancel(raw) => game.cancel(*raw),
+                Step::Control(raw, call) => game.control(*raw, *call),
                 Step::Advance(millis) => {
-                    game.model.now += millis;
+                    game.model.advance(*millis);
                     game.world.advance(millis.unsigned_abs());
                 }
             }

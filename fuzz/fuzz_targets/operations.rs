@@ -1,4 +1,4 @@
-//! The coverage-guided target. What an input means and what must hold is in `src/lib.rs`.
+//! The coverage-guided target. What an input means and what must hold is in `src/`.
 
 #![no_main]
 

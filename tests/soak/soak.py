@@ -10,6 +10,8 @@ must add up:
 
 - each task ended once, and whoever waited was told once;
 - for each task the events came in the order of its life;
+- a task that depends on others ran after all of them, and not at all if one was not DONE;
+- of a group no more ran at once than its limit, and nothing that was paused;
 - no run started before its due time, and none while the same task ran;
 - one worker starts what is due together in the order due, priority, adding;
 - every call answered as the contract says, and within its timeout;
@@ -21,6 +23,7 @@ The seed of a failure repeats the calls, but not the moments at which the thread
 from __future__ import annotations
 
 import argparse
+import asyncio
 import concurrent.futures
 import contextlib
 import faulthandler
@@ -39,6 +42,7 @@ from dataclasses import dataclass, field
 
 from duetime import (
     CancelOutcome,
+    ControlOutcome,
     DuplicateTaskError,
     Event,
     EventKind,
@@ -46,6 +50,7 @@ from duetime import (
     FixedRate,
     ForkedError,
     Missed,
+    OneTime,
     Scheduler,
     SchedulerClosedError,
     Task,
@@ -57,6 +62,9 @@ from duetime import (
 
 CLIENTS = 4
 ROUND = 2.0
+LIMITS = {"one": 1, "two": 2}
+ELSEWHERE = 2  # threads of the executor
+THREADS = CLIENTS + ELSEWHERE + 3  # with the main one, the one that sends DUE, and the event loop's
 PATIENCE = 20.0  # far above what any wait here takes
 TOLD = [kind for kind in EventKind if kind is not EventKind.DUE]
 
@@ -138,24 +146,45 @@ class Ledger:
         faults.check(ended, f"{task_id} ended, but its story is {story}")
 
 
-class Job:
-    """Looks around, does what it was told to do, and ends as it was told to end."""
+class Run:
+    """A run of any kind of job: it overlaps no other of its task, and finds room in its group."""
 
-    def __init__(self, world: World, rng: random.Random) -> None:
-        self.world = world
-        self.takes = rng.choice([0, 0, 0, 0.001, 0.003, rng.random() * 0.02])
-        self.deed = rng.choice(["nothing"] * 6 + ["wait", "cancel", "schedule", "collect", "look"])
-        self.ends = rng.choice(["well"] * 6 + ["false", "raises", "exits", "at first raises"])
+    def __init__(self, world: World, group: str | None) -> None:
+        self.world, self.group = world, group
+        self.busy = False
+        self.after: list[Task] = []  # what its task depends on
+
+    def __enter__(self) -> None:
+        faults.check(not self.busy, "a task overlaps itself")
+        self.busy = True
+        lost = [task for task in self.after if task.state is not TaskState.DONE]
+        faults.check(not lost, f"a task runs before what it depends on: {lost}")
+        if self.group:
+            with self.world.lock:
+                self.world.inside[self.group] += 1
+                inside = self.world.inside[self.group]
+            faults.check(inside <= LIMITS[self.group], f"{inside} runs of group {self.group}")
+
+    def __exit__(self, *_: object) -> None:
+        if self.group:
+            with self.world.lock:
+                self.world.inside[self.group] -= 1
         self.busy = False
 
+
+class Job(Run):
+    """Looks around, does what it was told to do, and ends as it was told to end."""
+
+    def __init__(self, world: World, rng: random.Random, group: str | None = None) -> None:
+        super().__init__(world, group)
+        self.takes = rng.choice([0, 0, 0, 0.001, 0.003, rng.random() * 0.02])
+        self.deed = rng.choice(["nothing"] * 6 + ["wait", "cancel", "schedule", "collect", "look"])
+        bad = ["false", "raises", "exits", "at first raises", "asks", "gives up"]
+        self.ends = rng.choice(["well"] * 8 + bad)
+
     def __call__(self) -> object:
-        if self.busy:
-            faults.add("a task overlaps itself")
-        self.busy = True
-        try:
+        with self:
             return self.work()
-        finally:
-            self.busy = False
 
     def work(self) -> object:
         run = current_run()
@@ -179,7 +208,42 @@ class Job:
             raise MeantError
         if self.ends == "exits":
             raise SystemExit(3)
+        if self.ends == "asks":
+            raise retry.RetryAfter(0.002)
+        if self.ends == "gives up":
+            raise retry.GiveUp
         return self.ends != "false"
+
+
+class Coroutine(Run):
+    """A job that goes on on the event loop."""
+
+    def __init__(self, world: World, rng: random.Random, group: str | None) -> None:
+        super().__init__(world, group)
+        self.takes = rng.choice([0, 0.001, rng.random() * 0.02])
+        self.raises = rng.random() < 0.2
+
+    async def __call__(self) -> str:
+        with self:
+            await asyncio.sleep(self.takes)
+            if self.raises:
+                raise MeantError
+            return "well"
+
+
+class Elsewhere(Run):
+    """A job that the executor runs."""
+
+    def __init__(self, world: World, rng: random.Random, group: str | None) -> None:
+        super().__init__(world, group)
+        self.takes, self.raises = rng.random() * 0.004, rng.random() < 0.2
+
+    def __call__(self) -> str:
+        with self:
+            time.sleep(self.takes)
+            if self.raises:
+                raise MeantError
+            return "well"
 
 
 class World:
@@ -188,7 +252,10 @@ class World:
     def __init__(self, seed: int) -> None:
         self.seed = seed
         self.ledger = Ledger()
-        self.scheduler = Scheduler(CLIENTS, history=500)
+        self.scheduler = Scheduler(CLIENTS, history=500, limits=LIMITS)
+        self.executor = concurrent.futures.ThreadPoolExecutor(ELSEWHERE)
+        self.inside: Counter[str] = Counter()  # runs of each group
+        self.links: list[tuple[Task, list[Task]]] = []  # of this round: who depends on whom
         self.scheduler.add_listener(self.ledger.hear, kinds=TOLD)
         self.lock = threading.Lock()
         self.tasks: list[Task] = []  # of this round
@@ -236,6 +303,11 @@ class Client:
             (self.cancel, 6),
             (self.forget, 3),
             (self.submit, 3),
+            (self.elsewhere, 4),
+            (self.chain, 4),
+            (self.control, 5),
+            (self.hold, 2),
+            (self.pause, 1),
             (self.wait, 4),
             (self.look, 3),
             (self.listen, 2),
@@ -269,8 +341,82 @@ class Client:
 
     def once(self) -> None:
         delay = self.rng.choice([0, 0, 0.001, self.rng.random() * 0.1, self.rng.random(), 3600])
-        job = Job(self.world, self.rng)
-        self.keep(self.scheduler.after(delay, job, id=self.world.new_id(), **self.options()))
+        group = self.group()
+        job = Job(self.world, self.rng, group)
+        options = {"group": group, "id": self.world.new_id(), **self.options()}
+        self.keep(self.scheduler.after(delay, job, **options))
+
+    def group(self) -> str | None:
+        return self.rng.choice([None, None, None, *LIMITS])
+
+    def elsewhere(self) -> None:
+        """A job that does not run on a worker."""
+        group, options = self.group(), self.options()
+        if self.rng.random() < 0.5:
+            job: Run = Coroutine(self.world, self.rng, group)
+        else:
+            job = Elsewhere(self.world, self.rng, group)
+            options["executor"] = self.world.executor
+        options |= {"group": group, "id": self.world.new_id()}
+        if self.rng.random() < 0.3:
+            self.keep(self.scheduler.every(0.005, job, max_runs=5, **options))
+        else:
+            self.keep(self.scheduler.after(self.rng.random() * 0.01, job, **options))
+
+    def chain(self) -> None:
+        """Tasks that depend on each other, in any order, and on one that was there before."""
+        rng, world = self.rng, self.world
+        tasks, links, before = [], [], [rng.choice(self.mine)] if self.mine else []
+        for _ in range(rng.randint(1, 6)):
+            job = Job(world, rng)
+            parents = [rng.choice([*before, *tasks])] if before or tasks else []
+            if tasks and rng.random() < 0.3:
+                parents.append(rng.choice(tasks))
+            job.after = parents
+            due = self.scheduler.now() + rng.random() * 0.01
+            task = Task(world.new_id(), due=due, job=job, depends_on=parents, **self.options())
+            tasks.append(task)
+            links.append((task, parents))
+        given = rng.sample(tasks, len(tasks))
+        try:
+            for task in self.scheduler.schedule_all(given):
+                self.keep(task)
+        except ValueError:  # what was there before is a series without an end
+            faults.check(before and before[0].recurrence != OneTime(), f"refused: {before}")
+        else:
+            with world.lock:
+                world.links += links
+
+    def control(self) -> None:
+        """Run control over a task in any state."""
+        if not self.mine:
+            return
+        task = self.rng.choice(self.mine)
+        calls = [task.pause, task.resume, task.resume, task.run_now]
+        calls.append(lambda: task.reschedule(self.scheduler.now() + self.rng.random() * 0.02))
+        ended = task.done()
+        answer = self.rng.choice(calls)()
+        if ended:
+            faults.check(answer is ControlOutcome.FINISHED, f"an ended task's control: {answer}")
+
+    def hold(self) -> None:
+        """A task that is paused does not run; let go, it does."""
+        ran = threading.Event()
+        task = self.scheduler.after(0.003, ran.set, id=self.world.new_id())
+        self.keep(task)
+        held = task.pause()
+        if held is not ControlOutcome.APPLIED:
+            return
+        time.sleep(0.006)
+        faults.check(not ran.is_set() and task.runs == 0, f"it was paused, and ran: {task!r}")
+        if self.rng.random() < 0.8:
+            faults.check(task.resume(), f"it was paused, and is not resumed: {task!r}")
+
+    def pause(self) -> None:
+        """Stops all for a moment; another client may let it go on before."""
+        self.scheduler.pause()
+        time.sleep(self.rng.random() * 0.003)
+        self.scheduler.resume()
 
     def series(self) -> None:
         rng = self.rng
@@ -281,6 +427,8 @@ class Client:
         if rng.random() < 0.7:
             options["max_runs"] = rng.randint(1, 20)
         job = Job(self.world, rng)
+        if rng.random() < 0.3:
+            options["jitter"] = period * rng.random()
         if rng.random() < 0.3:
             options["until"] = self.scheduler.now() + period + rng.random() * 0.2
         self.keep(self.scheduler.every(rule, job, id=self.world.new_id(), **options))
@@ -359,7 +507,7 @@ class Client:
     def look(self) -> None:
         scheduler = self.scheduler
         stats = scheduler.stats()
-        faults.check(0 <= stats.running <= stats.workers, f"{stats}")
+        faults.check(0 <= stats.paused <= stats.waiting, f"{stats}")
         scheduler.next_due()
         for info in scheduler.tasks(self.rng.choice([None, *TaskState])):
             faults.check(info.failures <= info.runs or info.state is TaskState.RUNNING, f"{info}")
@@ -490,7 +638,7 @@ class Size:
             # A thread that was joined may be a moment longer on its way out of the kernel.
             end = time.monotonic() + 1
             threads = len(os.listdir("/proc/self/task"))
-            while time.monotonic() < end and threads > CLIENTS + 2:
+            while time.monotonic() < end and threads > THREADS:
                 time.sleep(0.01)
                 threads = len(os.listdir("/proc/self/task"))
             return cls(memory, threads, len(os.listdir("/proc/self/fd")))
@@ -525,6 +673,7 @@ def play_round(world: World, number: int) -> None:
 def rest(world: World) -> None:
     """Ends what goes on, and looks whether all adds up."""
     scheduler = world.scheduler
+    scheduler.resume()
     end = time.monotonic() + 0.2  # some may end by themselves
     while time.monotonic() < end and scheduler.stats().waiting:
         time.sleep(0.01)
@@ -543,6 +692,8 @@ def rest(world: World) -> None:
         tasks = list(world.tasks)
         endings = [world.endings[id(task)] for task in tasks]
     faults.check(set(endings) <= {1}, f"callbacks a task: {Counter(endings)}")
+    check_links(world)
+    faults.check(not +world.inside, f"runs of groups at rest: {world.inside}")
     faults.check(not world.ledger.stories, f"unfinished: {world.ledger.stories}")
     stats = scheduler.stats()
     faults.check(stats.waiting == stats.running == 0, f"{stats} at rest")
@@ -557,7 +708,16 @@ def rest(world: World) -> None:
     faults.check(runs == stats.runs, f"{counts}, {stats}")
     with world.lock:
         world.tasks.clear()
+        world.links.clear()
         world.endings.clear()
+
+
+def check_links(world: World) -> None:
+    """Who depends on others ran only if all of them were DONE."""
+    for task, parents in world.links:
+        lost = [parent for parent in parents if parent.state is not TaskState.DONE]
+        if lost:
+            faults.check(task.cancelled() and task.runs == 0, f"{task!r} in spite of {lost}")
 
 
 def compare(sizes: list[Size]) -> None:
