@@ -63,14 +63,18 @@ impl Drop for TaskHandle {
     /// With the last handle goes what only a handle can ask for. A cancelled task's entry stays in the
     /// queue for a while, and would keep it.
     fn drop(&mut self) {
-        let is_last = || TaskRef::count(&self.record) == 2; // this one and the entry, it seems
-        if self.record.state.get() == TaskState::Cancelled
-            && is_last()
-            && self.check_process().is_ok()
-            && let Some(host) = self.host.upgrade()
-        {
+        if let Some(host) = self.host_of_last() {
             host.release(&self.record);
         }
+    }
+}
+
+impl TaskHandle {
+    /// The scheduler, if of a cancelled task it seems to have the entry, and nobody else anything but
+    /// this handle.
+    fn host_of_last(&self) -> Option<Arc<dyn Host>> {
+        let is_last = self.state() == TaskState::Cancelled && TaskRef::count(&self.record) == 2;
+        if is_last && self.check_process().is_ok() { self.host.upgrade() } else { None }
     }
 }
 
@@ -158,6 +162,13 @@ impl TaskHandle {
         self.record.label()
     }
 
+    /// The same; if there is none, it is `label` from now on.
+    #[doc(hidden)]
+    #[must_use]
+    pub fn label_or(&self, label: Arc<dyn Any + Send + Sync>) -> Arc<dyn Any + Send + Sync> {
+        self.record.label_or(label)
+    }
+
     /// Why its last failed run failed; also of a series that goes on.
     #[must_use]
     pub fn last_error(&self) -> Option<JobError> {
@@ -192,6 +203,8 @@ impl TaskHandle {
     pub fn visit_outcome(&self, show: &mut dyn FnMut(&dyn Any)) {
         if TaskRef::is_unique(&self.record) {
             self.record.visit_outcome(show);
+        } else if let Some(host) = self.host_of_last() {
+            host.visit_outcome(&self.record, show);
         }
     }
 
@@ -200,6 +213,8 @@ impl TaskHandle {
     pub fn drop_outcome(&self) {
         if TaskRef::is_unique(&self.record) {
             drop(self.record.take_outcome());
+        } else if let Some(host) = self.host_of_last() {
+            host.release(&self.record);
         }
     }
 

@@ -2,6 +2,8 @@
 //! out once, to one worker, not before it is due; the wake-up protocol of [`crate::idle`] holds at
 //! every unlock; under the lock nothing of a user is run, dropped or waited for.
 
+use std::any::Any;
+
 use crate::clock::{Alarm, Pace, Rest, Timestamp, Waker};
 use crate::error::Error;
 use crate::heap::Entry;
@@ -162,11 +164,17 @@ impl TaskQueue {
     /// Takes out what a cancelled task ended with if only its entry and the caller refer to it.
     pub(crate) fn take_outcome(&self, task: &TaskRef) -> Option<Outcome> {
         let room = self.lock();
-        // Nobody else can make a reference, and the entry cannot go while the lock is held.
-        let alone = task.place() != Place::Out && TaskRef::count(task) == 2;
-        let outcome = alone.then(|| task.take_outcome());
+        let outcome = is_left(task).then(|| task.take_outcome());
         drop(room);
         outcome
+    }
+
+    /// Shows it, if so. `show` only looks: the lock is held.
+    pub(crate) fn visit_outcome(&self, task: &TaskRef, show: &mut dyn FnMut(&dyn Any)) {
+        let _room = self.lock();
+        if is_left(task) {
+            task.visit_outcome(show);
+        }
     }
 
     /// Run control over one task.
@@ -495,6 +503,12 @@ impl TaskQueue {
         drop(room);
         drop(waker);
     }
+}
+
+/// Whether only the caller and the entry of a cancelled task refer to it. Nobody else can make a
+/// reference then, and the entry cannot go while the lock is held.
+fn is_left(task: &TaskRef) -> bool {
+    task.place() != Place::Out && TaskRef::count(task) == 2
 }
 
 /// Unlocks, and then drops the tombstones that were taken out.

@@ -234,6 +234,11 @@ impl Record {
         }
     }
 
+    /// The label, or the one that it has from now on.
+    pub(crate) fn label_or(&self, label: Label) -> Label {
+        self.with(|full| Arc::clone(full.label.get_or_insert(label)))
+    }
+
     pub(crate) fn is_named(&self) -> bool {
         self.is_marked(NAMED)
     }

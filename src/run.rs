@@ -1,6 +1,7 @@
 //! What a job sees of its run. Invariant: it can be kept and asked after the run, and then still
 //! tells the truth.
 
+use std::any::Any;
 use std::cell::RefCell;
 use std::convert::Infallible;
 use std::fmt;
@@ -75,6 +76,9 @@ pub(crate) trait Host: Send + Sync {
 
     /// Drops what a cancelled task ended with if, besides the caller, only the queue keeps the task.
     fn release(&self, task: &TaskRef);
+
+    /// Shows what a cancelled task ended with if, besides the caller, only the queue keeps the task.
+    fn visit_outcome(&self, task: &TaskRef, show: &mut dyn FnMut(&dyn Any));
 
     /// Whether the task depends on one that cannot end before the calling code returns.
     fn is_behind_caller(&self, task: &TaskRef) -> bool;

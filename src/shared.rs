@@ -336,6 +336,10 @@ impl Host for Shared {
         self.drop_contained(outcome);
     }
 
+    fn visit_outcome(&self, task: &TaskRef, show: &mut dyn FnMut(&dyn Any)) {
+        self.queue.visit_outcome(task, show);
+    }
+
     fn is_behind_caller(&self, task: &TaskRef) -> bool {
         let me = self.identity();
         // Only code that is inside holds anything up, and it may take the time to look.

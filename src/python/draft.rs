@@ -1,7 +1,6 @@
 //! A task before it is scheduled. Invariant: every value in it has been checked, so that scheduling
 //! it can be refused only for what the scheduler knows.
 
-use std::sync::OnceLock;
 use std::time::Duration;
 
 use pyo3::exceptions::PyTypeError;
@@ -95,7 +94,7 @@ impl Draft {
             task = task.id(id);
         }
         if labelled {
-            task = task.label(Label { recurrence: label, task: OnceLock::new() });
+            task = task.label(Label::new(label));
         }
         if let Some(policy) = policy {
             task = task.retry(policy);

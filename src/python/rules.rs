@@ -1,7 +1,7 @@
 //! Recurrences and retry policies across the border. Invariant: ours are native on both sides and
 //! run no Python code; anybody's are Python objects whose mistakes end their own task only.
 
-use std::sync::OnceLock;
+use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use pyo3::prelude::*;
@@ -216,11 +216,33 @@ impl Wish {
     }
 }
 
-/// What goes with a task that has an id or a rule: the recurrence that it was described with, and
-/// the Python task, so that whoever asks for it by id gets the one that its maker holds.
+/// What goes with a task that has an id or a rule, or that somebody asked for: the recurrence that it was
+/// described with, and the Python task, so that whoever asks for it by id gets the one that is held.
 pub(super) struct Label {
     pub(super) recurrence: Option<Own>,
-    pub(super) task: OnceLock<Py<PyWeakrefReference>>,
+    /// Locked for a moment, never while Python runs.
+    task: Mutex<Option<Own<PyWeakrefReference>>>,
+}
+
+impl Label {
+    pub(super) fn new(recurrence: Option<Own>) -> Self {
+        Self { recurrence, task: Mutex::default() }
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Option<Own<PyWeakrefReference>>> {
+        self.task.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// The Python task, if anybody still has it.
+    pub(super) fn task<'py>(&self, py: Python<'py>) -> Option<Bound<'py, PyAny>> {
+        let weak = self.lock().as_ref().map(|weak| weak.copy(py))?;
+        weak.bind(py).upgrade()
+    }
+
+    pub(super) fn remember(&self, weak: Own<PyWeakrefReference>) {
+        let before = self.lock().replace(weak);
+        drop(before);
+    }
 }
 
 /// The first due time of a series that starts one step of `rule` from now.

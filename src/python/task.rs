@@ -2,7 +2,7 @@
 //! scheduled once, and from then on holds neither job nor args.
 
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Mutex, OnceLock, PoisonError};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::time::Duration;
 
 use pyo3::exceptions::{PyRuntimeError, PyValueError};
@@ -119,12 +119,11 @@ impl Task {
 
     /// The Python task that somebody holds for this handle, or a new one.
     pub(super) fn found(py: Python<'_>, handle: TaskHandle) -> PyResult<Bound<'_, Self>> {
-        let label = handle.label();
-        let label = label.as_ref().and_then(|label| label.downcast_ref::<Label>());
-        let held = label.and_then(|label| label.task.get()).map(|weak| weak.bind(py));
-        match held.and_then(|weak| weak.upgrade_as::<Self>().ok().flatten()) {
+        let label = handle.label_or(Arc::new(Label::new(None)));
+        let held = label.downcast_ref::<Label>().and_then(|label| label.task(py));
+        match held.and_then(|task| task.cast_into().ok()) {
             Some(task) => Ok(task),
-            None => Bound::new(py, Self::scheduled(handle)),
+            None => Self::on(py, handle, true),
         }
     }
 
@@ -134,7 +133,7 @@ impl Task {
         if let Some(label) = label.as_ref().and_then(|label| label.downcast_ref::<Label>()) {
             // Without memory for it, asking by id gives another Python task, which is no error.
             if let Ok(weak) = PyWeakrefReference::new(task.as_any()) {
-                let _ = label.task.set(weak.unbind());
+                label.remember(weak.into());
             }
         }
     }

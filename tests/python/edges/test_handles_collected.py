@@ -187,3 +187,59 @@ def test_a_cancelled_series_lets_go_of_its_error_though_its_entry_is_in_the_heap
         task.cancel()
         del task
         assert collected(markers[0])
+
+
+def test_a_cancelled_series_in_a_circle_with_its_error_is_collected_before_its_entry_goes() -> None:
+    held: list[Any] = []
+
+    def job() -> None:
+        marker = Marker()
+        marker.task = held.pop()  # type: ignore[attr-defined]
+        held.append(weakref.ref(marker))
+        raise ValueError("why")
+
+    with virtual_time() as (scheduler, clock):
+        for _ in range(10):
+            scheduler.after(3600, int)
+        task = scheduler.every(1000, job, first=1)
+        held.append(task)
+        clock.advance(1)
+        task.cancel()
+        del task
+        assert collected(held[0])
+
+
+def test_a_cancelled_series_keeps_its_error_for_who_holds_it_when_garbage_is_collected() -> None:
+    def job() -> None:
+        raise ValueError("why")
+
+    with virtual_time() as (scheduler, clock):
+        task = scheduler.every(1000, job, first=1)
+        clock.advance(1)
+        task.cancel()
+        app = App(task)
+        gc.collect()
+        assert isinstance(task.error, ValueError)
+        del app
+        gc.collect()
+        assert isinstance(task.error, ValueError)
+
+
+@pytest.mark.parametrize("name", [None, "named"])
+def test_who_asks_twice_for_a_task_that_nobody_held_gets_one_and_it_is_collected(
+    name: str | None,
+) -> None:
+    """Of two, neither could tell the collector what both keep: a result that holds them."""
+    gate = Gate(Marker())
+    with Scheduler(1) as scheduler:
+        id = scheduler.after(0, gate, id=name).id
+        gate.entered()
+        first, second = scheduler.get(id), scheduler.get(id)
+        assert first is not None and first is second
+        gate.answer.held = [first, second]
+        gate.open()
+        assert first.wait(WATCHDOG)
+        reference = weakref.ref(gate.answer)
+        del first, second, gate
+        assert scheduler.wait_idle(WATCHDOG)
+        assert collected(reference)
