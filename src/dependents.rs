@@ -1,18 +1,38 @@
 //! Who waits for whose end. Invariants: an edge from a task to one that depends on it lies here until
-//! one of the two has ended, and no longer; a task of which an edge starts or ends here has not ended,
-//! and one that waits here is in no queue. All of it is guarded by the queue's lock.
+//! one of the two has ended, and no longer, but where tasks fall; one that waits here has not ended, and
+//! is in no queue. All of it is guarded by the queue's lock.
 //!
 //! A task that depends on others is entered with its edges in the same critical section in which
 //! they are seen not to have ended; and a task ends and gives up its edges in one critical section.
 //! So no end is missed. Whoever brings the new task finds its last edge gone or blocks it, and
 //! whoever takes the last edge away finds it blocked or leaves it to its bringer.
+//!
+//! All that depend on a task that did not end DONE fall with it: the nearest in that critical section,
+//! the others in later ones, [`AT_ONCE`] in each, so that nobody waits long for the lock. Whoever
+//! ended the task goes on with that before it tells who waited for the end. Until its turn comes such
+//! a task waits as before: it can be cancelled, or closed with the scheduler; others may come to
+//! depend on it, and fall after it; it cannot be set free, for the edge that it falls by still lies
+//! here. One whose turn has come has ended, and the edges to those behind it lie here until theirs
+//! comes.
 
-use std::collections::{BTreeMap, BTreeSet, HashSet};
+use std::collections::{BTreeMap, BTreeSet, HashSet, VecDeque};
 use std::sync::Arc;
 
 use crate::job::DependencyFailed;
 use crate::record::TaskRef;
 use crate::state::CancelMove;
+
+/// How many tasks fall in one critical section.
+const AT_ONCE: usize = 256;
+
+/// What falls with a task that did not end DONE.
+struct Fall {
+    cause: Arc<DependencyFailed>,
+    /// The cause as text.
+    text: Arc<str>,
+    /// The numbers of those that fell, and may have others behind them.
+    fallen: VecDeque<u64>,
+}
 
 /// The edges, by the numbers of their tasks.
 #[derive(Default)]
@@ -25,6 +45,15 @@ pub(crate) struct Dependents {
     waiting: usize,
     /// How many of those are paused.
     paused: usize,
+    /// Those that have not all come to their turn, by the number of the task that they fall with.
+    falls: BTreeMap<u64, Fall>,
+}
+
+impl Fall {
+    fn of(task: &TaskRef, cause: Arc<DependencyFailed>) -> Self {
+        let text = cause.to_string().into();
+        Self { cause, text, fallen: VecDeque::from([task.number]) }
+    }
 }
 
 impl Dependents {
@@ -75,30 +104,67 @@ impl Dependents {
     }
 
     /// Takes note of the end of a task. If it is DONE, gives those that are to be brought now, for
-    /// they waited for nobody else. Else, with why they `fall`, gives all that depended on it,
-    /// however remotely, in the order of their distance: they are cancelled, and their cancel is to
-    /// be completed.
+    /// they waited for nobody else. Else, with why those behind it `fall`, gives the first that were
+    /// cancelled; their cancel is to be completed, and then [`Dependents::more`] is to be asked.
     pub(crate) fn end_of(
         &mut self,
         task: &TaskRef,
-        fall: Option<&Arc<DependencyFailed>>,
+        fall: Option<Arc<DependencyFailed>>,
+        fell: bool,
     ) -> Vec<TaskRef> {
         self.forget(task);
         match fall {
             None => self.free(task.number),
+            // Those behind one that `fell` with another fall with that, too.
+            Some(_) if fell => Vec::new(),
             Some(cause) => {
-                let mut children = Vec::new();
-                self.cut_off(task.number, &mut children);
-                self.cancel(children, cause)
+                self.falls.insert(task.number, Fall::of(task, cause));
+                self.more(task.number)
             }
         }
     }
 
+    /// Cancels the next of those that fall with the task of this number, the nearest first; gives those
+    /// whose cancel is to be completed. None: that was all.
+    pub(crate) fn more(&mut self, number: u64) -> Vec<TaskRef> {
+        let Some(mut fall) = self.falls.remove(&number) else { return Vec::new() };
+        let mut cancelled = Vec::new();
+        // Of those that are on their way in none is to be completed here.
+        while cancelled.is_empty() && !fall.fallen.is_empty() {
+            cancelled = self.fell(&mut fall);
+        }
+        if !fall.fallen.is_empty() {
+            self.falls.insert(number, fall);
+        }
+        cancelled
+    }
+
     /// Cancels a task that is being entered, with all that depend on it: for one that has ended.
-    /// They are on their way in, so whoever brings them completes that.
+    /// They are of one call, and on their way in, so whoever brings them completes that.
     pub(crate) fn refuse(&mut self, task: &TaskRef, cause: &Arc<DependencyFailed>) {
         self.forget(task);
-        self.cancel(vec![task.clone()], cause);
+        let mut fall = Fall::of(task, Arc::clone(cause));
+        let _: CancelMove = cancel(task, &fall);
+        while !fall.fallen.is_empty() {
+            self.fell(&mut fall);
+        }
+    }
+
+    fn fell(&mut self, fall: &mut Fall) -> Vec<TaskRef> {
+        let mut children = Vec::new();
+        while children.len() < AT_ONCE
+            && let Some(&parent) = fall.fallen.front()
+        {
+            if let Some(child) = self.take_child(parent) {
+                self.forget(&child);
+                fall.fallen.push_back(child.number);
+                children.push(child);
+            } else {
+                fall.fallen.pop_front();
+            }
+        }
+        children.retain(|child| cancel(child, fall) == CancelMove::Cancelled);
+        children
     }
 
     fn free(&mut self, parent: u64) -> Vec<TaskRef> {
@@ -112,32 +178,6 @@ impl Dependents {
         }
         freed.retain(|child| child.state.try_free());
         freed
-    }
-
-    /// Cancels tasks, and all that depend on them; gives those whose cancel is to be completed.
-    fn cancel(&mut self, mut tasks: Vec<TaskRef>, cause: &Arc<DependencyFailed>) -> Vec<TaskRef> {
-        let mut looked_at = 0;
-        while let Some(parent) = tasks.get(looked_at).map(|task| task.number) {
-            self.cut_off(parent, &mut tasks);
-            looked_at += 1;
-        }
-        let text: Arc<str> = cause.to_string().into();
-        tasks.retain(|task| {
-            let cancelled = task.state.try_cancel();
-            if cancelled != CancelMove::Finished {
-                task.note_cause(cause, &text);
-            }
-            cancelled == CancelMove::Cancelled
-        });
-        tasks
-    }
-
-    /// Takes the children of `parent` out, each with all of its own waits.
-    fn cut_off(&mut self, parent: u64, children: &mut Vec<TaskRef>) {
-        while let Some(child) = self.take_child(parent) {
-            self.forget(&child);
-            children.push(child);
-        }
     }
 
     fn waits(&self, child: u64) -> bool {
@@ -167,4 +207,13 @@ impl Dependents {
         self.waiting -= 1;
         self.paused -= usize::from(child.is_paused());
     }
+}
+
+/// Cancels a task that falls.
+fn cancel(task: &TaskRef, fall: &Fall) -> CancelMove {
+    let cancelled = task.state.try_cancel();
+    if cancelled != CancelMove::Finished {
+        task.note_cause(&fall.cause, &fall.text);
+    }
+    cancelled
 }

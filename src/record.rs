@@ -153,8 +153,8 @@ pub(crate) struct Over {
     /// The job of a task that was cancelled.
     pub(crate) work: Option<Work>,
     pub(crate) facts: Facts,
-    /// Those that depended on it and are to be brought, if it is DONE; else those that were cancelled
-    /// with it.
+    /// Those that depended on it and are to be brought, if it is DONE; else the first of those that
+    /// were cancelled with it.
     pub(crate) dependents: Vec<TaskRef>,
     /// Whom to call, once.
     pub(crate) watchers: Watchers,

@@ -128,7 +128,8 @@ impl Registry {
         let facts = mem::take(&mut over.facts);
         let info = facts.into_info(task.id(), over.ended.state(), task.due());
         if !self.dependents.is_empty() {
-            over.dependents = self.dependents.end_of(task, info.fall().as_ref());
+            let fell = info.cause.is_some();
+            over.dependents = self.dependents.end_of(task, info.fall(), fell);
         }
         if live {
             self.history.push(info);

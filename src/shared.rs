@@ -202,7 +202,7 @@ impl Shared {
             // Those that it set free go on only after the listeners were told.
             let freed = dependents.iter().map(|task| Place::telling(self.identity(), task));
             enter_all(freed, || tell_listeners(&ended));
-            self.follow(&ended, &dependents);
+            self.follow(task, &ended, dependents);
         }
         let place = Place::telling(self.identity(), task);
         for (_, watcher) in watchers {
@@ -212,17 +212,22 @@ impl Shared {
     }
 
     /// What becomes of those that depended on a task that ended.
-    fn follow(&self, ended: &Ended, dependents: &[TaskRef]) {
-        let done = matches!(ended, Ended::Done(_));
-        if done && self.check_process().is_ok() {
-            self.bring_all(dependents);
+    fn follow(&self, task: &TaskRef, ended: &Ended, mut dependents: Vec<TaskRef>) {
+        if self.check_process().is_err() {
+            return; // a listener forked, and this is the child
         }
-        // Else they were cancelled with it, and nothing depends on them any more.
-        for task in dependents.iter().filter(|_| !done) {
-            if self.check_process().is_err() {
-                return; // a listener forked, and this is the child
+        if matches!(ended, Ended::Done(_)) {
+            return self.bring_all(&dependents);
+        }
+        // Else they were cancelled with it, and what is behind them falls with it too.
+        while !dependents.is_empty() {
+            for fallen in &dependents {
+                self.complete_cancel(fallen);
+                if self.check_process().is_err() {
+                    return;
+                }
             }
-            self.complete_cancel(task);
+            dependents = self.queue.lock().registry.dependents.more(task.number);
         }
     }
 
