@@ -52,6 +52,9 @@ class RuleFloat:
     def next_due(self, due, finished): return Float()
 class RetryFloat:
     def delay_after_failure(self, failures): return Float()
+def on_end(task, gate):
+    task.add_done_callback(slow)
+    gate.set()
 def hook(*args):
     if threading.current_thread().name.startswith("duetime-"): slow()
 
@@ -71,10 +74,10 @@ PARTS = {
     "rule": "scheduler.schedule(Task(due=0, job=int, recurrence=Rule()))",
     "float of a rule": "scheduler.schedule(Task(due=0, job=int, recurrence=RuleFloat()))",
     "float of a policy": "scheduler.after(0, lambda: 1/0, retry=RetryFloat())",
-    "callback": "scheduler.after(0, time.sleep, 0.1).add_done_callback(slow)",
+    "callback": "on_end(scheduler.after(0, (gate := threading.Event()).wait), gate)",
     "trace": "threading.setprofile(hook); scheduler.after(0, int)",
     "submit": "scheduler.submit(slow)",
-    "future callback": "scheduler.submit(int).add_done_callback(slow)",
+    "future callback": "on_end(scheduler.submit((gate := threading.Event()).wait), gate)",
 }
 
 
