@@ -14,10 +14,10 @@ CODE = (
 import duetime
 from duetime import *
 
-started = threading.Event()
+started = threading.Semaphore(0)
 
 def slow(*args):
-    started.set()
+    started.release()
     for _ in range(15000):
         time.sleep(0.001)
 
@@ -61,7 +61,8 @@ def hook(*args):
 scheduler = duetime.Scheduler(4)
 for _ in range(2):
     PART
-started.wait()
+for _ in range(2):
+    started.acquire()
 threading.Thread(target=press, daemon=True).start()
 """
 )
