@@ -34,7 +34,7 @@ fn tell(event: &Event) {
             let error = event.error.as_ref().map_or(String::new(), ToString::to_string);
             format!("{error}{}", next("again"))
         }
-        EventKind::Cancelled | EventKind::Missed => String::new(),
+        EventKind::Cancelled | EventKind::Missed | EventKind::Stuck => String::new(),
     };
     let kind = format!("{:?}", event.kind).to_uppercase();
     let id = event.task_id.to_string();

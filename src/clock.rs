@@ -181,7 +181,7 @@ pub trait Driven: Send + Sync {
 /// A moment at which a scheduler has nothing to do.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Rest {
-    /// When a task is due, or a run that sleeps on the clock wakes.
+    /// When a task is due, a run that sleeps on the clock wakes, or the timeout of one is up.
     pub next: Option<Timestamp>,
 }
 

@@ -28,11 +28,13 @@ pub enum EventKind {
     Cancelled = 32,
     /// Slots passed without a run.
     Missed = 64,
+    /// A job still runs when the grace after its timeout is over. FAILED follows.
+    Stuck = 128,
 }
 
 impl EventKind {
     /// All kinds, in the order of a task's life.
-    pub const ALL: [Self; 7] = [
+    pub const ALL: [Self; 8] = [
         Self::Scheduled,
         Self::Due,
         Self::Started,
@@ -40,6 +42,7 @@ impl EventKind {
         Self::Failed,
         Self::Cancelled,
         Self::Missed,
+        Self::Stuck,
     ];
 }
 
@@ -59,16 +62,18 @@ pub struct Event {
     pub run: u64,
     /// The number of the attempt at the slot, from 1.
     pub attempt: u64,
-    /// How late the run started: STARTED, COMPLETED, FAILED.
+    /// How late the run started: STARTED, COMPLETED, FAILED, STUCK.
     pub lateness: Option<Duration>,
-    /// How long it took: COMPLETED, FAILED.
+    /// How long it took: COMPLETED, FAILED; so far: STUCK.
     pub duration: Option<Duration>,
-    /// Why it failed: FAILED. What cancelled it: CANCELLED, if a task that it depends on did.
+    /// Why it failed: FAILED, STUCK. What cancelled it: CANCELLED, if a task that it depends on did.
     pub error: Option<JobError>,
     /// When the task is due next: COMPLETED, FAILED, MISSED.
     pub next_due: Option<Timestamp>,
     /// How many slots passed: MISSED.
     pub missed: Option<u64>,
+    /// What the job is doing, as text: STUCK, if that can be told.
+    pub stack: Option<Arc<str>>,
 }
 
 /// Who is told. Closures of one `&Event` are listeners too.

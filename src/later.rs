@@ -75,6 +75,9 @@ pub(crate) trait Unfinished: Send {
 
     /// Has `hook` called once the run is told to stop; gives it back if it was.
     fn on_stop(&self, hook: StopHook) -> Option<StopHook>;
+
+    /// Whether the run was given up as stuck.
+    fn is_stuck(&self) -> bool;
 }
 
 impl Completion {
@@ -96,8 +99,8 @@ impl Completion {
         self.end(Outcome::Failed(error), true);
     }
 
-    /// Has `hook` called once, when the task is cancelled or the scheduler shut down; at once if
-    /// that was before. It is called on the thread that does so, with no lock held. A later hook
+    /// Has `hook` called once, when the task is cancelled, the scheduler shut down, or the run's time
+    /// up; at once if that was before. It is called on the thread that does so, with no lock held. A later hook
     /// takes the place of one that was not called. After the end none is called.
     pub fn on_stop(&self, hook: impl FnOnce() + Send + 'static) {
         if let Some(hook) = self.try_on_stop(Box::new(hook)) {
@@ -110,6 +113,13 @@ impl Completion {
     #[must_use]
     pub fn try_on_stop(&self, hook: StopHook) -> Option<StopHook> {
         self.run.as_ref().and_then(|run| run.on_stop(hook))
+    }
+
+    /// Whether the run was given up as stuck, long after its timeout: its task has ended, and what the
+    /// run ends with is of no use any more.
+    #[must_use]
+    pub fn is_stuck(&self) -> bool {
+        self.run.as_ref().is_some_and(|run| run.is_stuck())
     }
 
     fn end(&mut self, outcome: Outcome, gave_way: bool) {

@@ -3,6 +3,7 @@
 
 use std::any::Any;
 use std::sync::Arc;
+use std::time::Duration;
 
 use crate::clock::Timestamp;
 use crate::error::Error;
@@ -10,6 +11,7 @@ use crate::job::{JobError, contain};
 use crate::recurrence::Next;
 use crate::retry::RetryPolicy;
 use crate::series::{Position, Series, Slot};
+use crate::timeout::TimeLimit;
 
 /// The rules of a task that has any, and where in its series it is. Owned by whoever owns the job:
 /// the waiting record, or the worker that runs it.
@@ -25,6 +27,8 @@ pub(crate) struct Plan {
     pub(crate) named: Option<Box<GroupName>>,
     /// Of which group the task is; 0: of none. See [`Names`](crate::limits::Names).
     pub(crate) group: u16,
+    /// How long an attempt may take.
+    pub(crate) limit: Option<Box<TimeLimit>>,
 }
 
 /// The name of a group, as a thin pointer.
@@ -50,6 +54,7 @@ impl Default for Plan {
             slot_failures: 0,
             named: None,
             group: 0,
+            limit: None,
         }
     }
 }
@@ -84,7 +89,16 @@ impl Plan {
         u64::from(self.slot_failures) + 1
     }
 
+    /// How long an attempt may take, if that is said.
+    pub(crate) fn timeout(&self) -> Option<(TimeLimit, Duration)> {
+        let limit = self.limit.as_deref()?;
+        Some((*limit, limit.timeout?))
+    }
+
     pub(crate) fn check(&self, due: Timestamp) -> Result<(), Error> {
+        if let Some(limit) = &self.limit {
+            limit.check()?;
+        }
         if let Some(retry) = &self.retry {
             contain(|| retry.check()).unwrap_or(Ok(()))?;
         }
@@ -184,8 +198,6 @@ impl Plan {
 
 #[cfg(test)]
 mod tests {
-    use std::time::Duration;
-
     use super::*;
     use crate::recurrence::FixedRate;
     use crate::retry;

@@ -5,11 +5,13 @@
 use std::any::Any;
 
 use crate::clock::{Alarm, Pace, Rest, Timestamp, Waker};
+use crate::deadlines::Calls;
 use crate::error::Error;
 use crate::heap::Entry;
 use crate::hold::Resumed;
 use crate::job::discard;
 use crate::nap::{Look, Sleeper};
+use crate::overtime::Since;
 use crate::patience::Patience;
 use crate::record::{End, Outcome, Over, Place, TaskRef};
 use crate::room::{Last, Owed, Phase, Room, Take};
@@ -21,7 +23,10 @@ pub(crate) struct TaskQueue {
     room: Mutex<Room>,
     /// One bell a worker, and the last one for the announcer. All used with the one lock.
     bells: Box<[Condvar]>,
-    pace: Pace,
+    /// Those of the two that watch over timeouts. Used with the same lock.
+    pub(crate) watchdog: Condvar,
+    pub(crate) enforcer: Condvar,
+    pub(crate) pace: Pace,
     made_in: Generation,
 }
 
@@ -29,6 +34,8 @@ impl TaskQueue {
     pub(crate) fn new(pace: Pace, room: Room) -> Self {
         Self {
             bells: (0..=room.workers).map(|_| Condvar::new()).collect(),
+            watchdog: Condvar::new(),
+            enforcer: Condvar::new(),
             room: Mutex::new(room),
             pace,
             made_in: Generation::current(),
@@ -74,6 +81,7 @@ impl TaskQueue {
             running: room.running,
             paused: room.held + behind.paused(),
             crowded: room.crowded_count(),
+            stuck: room.reserve.stuck(),
             ..Stats::default()
         };
         let totals = room.registry.totals.clone();
@@ -297,9 +305,9 @@ impl TaskQueue {
         call(wakers);
     }
 
-    /// Puts `worker` to sleep until a task is due at the clock's time or the queue closes. The
+    /// Puts a worker to sleep until a task is due at the clock's time or the queue closes. The
     /// clock is read with no lock held.
-    pub(crate) fn sleep(&self, worker: usize, owed: &mut Owed, now: &dyn Fn() -> Timestamp) {
+    pub(crate) fn sleep(&self, owed: &mut Owed, now: &dyn Fn() -> Timestamp) {
         let mut patience = Patience::default();
         loop {
             let time = now();
@@ -328,7 +336,7 @@ impl TaskQueue {
                 call(wakers);
                 continue;
             }
-            self.doze(worker, room, time, owed, &mut patience);
+            self.doze(room, time, owed, &mut patience);
         }
     }
 
@@ -340,12 +348,12 @@ impl TaskQueue {
     /// One stretch of sleep. Afterwards the worker is off the list of the idle.
     fn doze<'a>(
         &'a self,
-        worker: usize,
         mut room: MutexGuard<'a, Room>,
         now: Timestamp,
         owed: &mut Owed,
         patience: &mut Patience,
     ) {
+        let worker = owed.worker;
         let (head, second) = (room.head_for_workers(), room.second_due());
         let due = room.idle.enter(worker, head, second);
         let alarm = due.map_or(Alarm::Never, |due| self.pace.alarm(now, due));
@@ -371,6 +379,16 @@ impl TaskQueue {
         self.ring(&summoned);
         self.ring(&[self.bells.len() - 1]);
         call(left);
+        self.ring_watch(Calls { watchdog: true, enforcer: true });
+    }
+
+    pub(crate) fn ring_watch(&self, calls: Calls) {
+        if calls.watchdog {
+            self.watchdog.notify_one();
+        }
+        if calls.enforcer {
+            self.enforcer.notify_one();
+        }
     }
 
     fn ring(&self, workers: &[usize]) {
@@ -382,7 +400,9 @@ impl TaskQueue {
         let mut room = self.lock();
         room.moves += 1;
         room.latest = room.latest.max(now);
-        let sleepers = room.naps.end_due(now);
+        // Before the sleepers: who sleeps as long as it has time is late.
+        let mut sleepers = room.expire(now, Since::Deadline);
+        sleepers.extend(room.naps.end_due(now));
         // Alarms were set by the clock as it was: somebody looks again.
         let look = room.head_for_workers().is_some_and(|due| due <= now || self.pace_is_free());
         let summoned = if look && !room.idle.someone_comes() { room.idle.summon() } else { None };
@@ -391,6 +411,7 @@ impl TaskQueue {
             self.bells[worker].notify_one();
         }
         self.bells[self.bells.len() - 1].notify_one();
+        self.watchdog.notify_one();
         call(sleepers);
     }
 
@@ -411,7 +432,9 @@ impl TaskQueue {
     pub(crate) fn unlock(&self, mut room: MutexGuard<'_, Room>, now: Timestamp) {
         let summoned = room.restore(self.pace, now);
         let announcer = room.recall_announcer().then_some(self.bells.len() - 1);
+        let calls = room.deadlines.take_calls();
         release(room);
+        self.ring_watch(calls);
         for bell in summoned.into_iter().chain(announcer) {
             self.bells[bell].notify_one();
         }
@@ -462,6 +485,8 @@ impl TaskQueue {
         let mut room = self.lock();
         room.settle(now, owed);
         room.alive -= 1;
+        // Those who watch over timeouts may have waited for this one to end.
+        room.deadlines.calls = Calls { watchdog: true, enforcer: true };
         self.unlock_and_tell(room, now);
     }
 
@@ -521,6 +546,6 @@ fn release(mut room: MutexGuard<'_, Room>) {
     }
 }
 
-fn call(wakers: Vec<Waker>) {
+pub(crate) fn call(wakers: Vec<Waker>) {
     wakers.into_iter().for_each(|waker| waker());
 }

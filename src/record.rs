@@ -30,7 +30,7 @@ pub(crate) type UniqueRef = triomphe::UniqueArc<Record>;
 #[derive(Debug)]
 pub(crate) struct Record {
     pub(crate) state: StateCell,
-    /// A [`Place`] and the bits below. All but NAMED and GROUPED is guarded by the queue's lock, so Relaxed
+    /// A [`Place`] and the bits below. All but NAMED, GROUPED and TIMED is guarded by the queue's lock, so Relaxed
     /// everywhere.
     marks: AtomicU8,
     /// Renewed when the task's entry is replaced or taken back: those that it had before are
@@ -72,6 +72,8 @@ const PAUSED: u8 = 0b0001_0000;
 const GROUPED: u8 = 0b0100_0000;
 /// It is paused and on its way into the queue, but that run is not held.
 const PASS: u8 = 0b0010_0000;
+/// Its attempts have a timeout.
+const TIMED: u8 = 0b1000_0000;
 
 enum Body {
     /// A job without rules, that nobody waits for.
@@ -202,6 +204,8 @@ impl Record {
         let named = if name.is_some() { NAMED } else { 0 };
         let of_group = work.plan.as_ref().is_some_and(|plan| plan.group != 0);
         let grouped = if of_group { GROUPED } else { 0 };
+        let has_timeout = work.plan.as_ref().is_some_and(|plan| plan.timeout().is_some());
+        let timed = if has_timeout { TIMED } else { 0 };
         let body = match (name, work, label) {
             (None, Work { job, plan: None }, None) => Body::Plain(job),
             (name, work, label) => {
@@ -213,7 +217,7 @@ impl Record {
         };
         Self {
             state: StateCell::new(),
-            marks: AtomicU8::new(Place::Out as u8 | named | grouped),
+            marks: AtomicU8::new(Place::Out as u8 | named | grouped | timed),
             ticket: AtomicU16::new(0),
             priority,
             number: 0,
@@ -282,6 +286,10 @@ impl Record {
     /// The group of a task that waits, if it is of one.
     pub(crate) fn group(&self) -> Option<u16> {
         if self.is_grouped() { self.body.lock().plan().map(|plan| plan.group) } else { None }
+    }
+
+    pub(crate) fn is_timed(&self) -> bool {
+        self.is_marked(TIMED)
     }
 
     pub(crate) fn is_paused(&self) -> bool {
@@ -379,7 +387,7 @@ impl Record {
     /// and one that is made later starts as told.
     pub(crate) fn leash(&self) -> Arc<Leash> {
         self.with(|full| {
-            let new = || Arc::new(Leash::new(self.state.is_stopping()));
+            let new = || Arc::new(Leash::new(self.state.must_stop()));
             Arc::clone(full.leash.get_or_insert_with(new))
         })
     }

@@ -2,6 +2,7 @@
 //! nothing here blocks, reads a clock or calls anybody.
 
 use crate::clock::{Pace, Timestamp, Waker};
+use crate::deadlines::Deadlines;
 use crate::door::{Door, Side};
 use crate::error::Error;
 use crate::heap::{DueHeap, Entry, Live};
@@ -11,6 +12,7 @@ use crate::limits::Groups;
 use crate::nap::{Naps, Sleeper};
 use crate::record::{Ended, Over, Place, TaskRef};
 use crate::registry::Registry;
+use crate::reserve::Reserve;
 use crate::state::{CancelMove, TaskState};
 use crate::wakers::Wakers;
 
@@ -58,6 +60,10 @@ pub(crate) struct Room {
     /// Due tasks that were taken out to send their DUE event, and come back.
     pub(crate) announcing: usize,
     pub(crate) naps: Naps,
+    /// The attempts that have a timeout.
+    pub(crate) deadlines: Deadlines,
+    /// What is done about workers that are stuck.
+    pub(crate) reserve: Reserve,
     /// Who waits for quiet, or for the end.
     pub(crate) wakers: Wakers,
     /// Entries ever added: the last key of the order.
@@ -70,13 +76,15 @@ pub(crate) struct Room {
     pub(crate) latest: Timestamp,
     /// When the drain began: what was due then is due, whatever older reading a worker goes by.
     pub(crate) drained_at: Timestamp,
-    /// Threads that have not ended.
+    /// Threads that have not ended, but for those that are stuck.
     pub(crate) alive: usize,
 }
 
 /// What a worker owes the queue since it last held the lock.
 #[derive(Default)]
 pub(crate) struct Owed {
+    /// Which worker it is.
+    pub(crate) worker: usize,
     /// It was woken and is on its way.
     pub(crate) arrival: bool,
     /// Where it is, for the door of its surroundings.
@@ -138,6 +146,8 @@ impl Room {
             tells_due: false,
             announcing: 0,
             naps: Naps::default(),
+            deadlines: Deadlines::default(),
+            reserve: Reserve::default(),
             wakers: Wakers::default(),
             sequence: 0,
             announcer: None,
@@ -330,6 +340,7 @@ impl Room {
                 self.running += 1;
                 owed.group = group;
                 self.note_start(entry.due, now);
+                self.deadlines.expect(entry.task.is_timed());
                 return Take::Task(entry);
             }
         }
@@ -408,10 +419,11 @@ impl Room {
         self.waiting.second_due()
     }
 
-    /// When something happens next after `now`: a task is due, or a sleeping run wakes.
+    /// When something happens next after `now`: a task is due, a sleeping run wakes, or the time of a
+    /// run is up.
     pub(crate) fn next_step(&mut self, now: Timestamp) -> Option<Timestamp> {
         let head = self.waiting.head_due().filter(|&due| due > now);
-        head.into_iter().chain(self.naps.next_due()).min()
+        head.into_iter().chain(self.naps.next_due()).chain(self.deadlines.next()).min()
     }
 
     /// Whether there is anything to take by [`Room::take_gone`].
@@ -496,7 +508,8 @@ impl Room {
     pub(crate) fn is_quiet(&mut self, now: Timestamp, despite_naps: bool) -> bool {
         let asleep = if despite_naps { self.naps.runs() } else { 0 };
         // While every worker's run sleeps, what is due cannot start before the clock moves.
-        let nothing_starts = asleep == self.workers || self.paused;
+        let all_sleep = despite_naps && asleep == self.reserve.serving(self.workers);
+        let nothing_starts = all_sleep || self.paused;
         self.running == asleep
             && self.telling + self.announcing == 0
             && (nothing_starts || self.head_due().is_none_or(|due| due > now))

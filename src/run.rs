@@ -8,6 +8,7 @@ use std::fmt;
 use std::sync::{Arc, Weak};
 use std::time::{Duration, Instant};
 
+use crate::attempt::Attempt;
 use crate::clock::{Alarm, Timestamp, Waker, deadline, instant};
 use crate::error::Error;
 use crate::id::TaskId;
@@ -20,6 +21,7 @@ use crate::record::TaskRef;
 use crate::slack::precisely;
 use crate::state::{CancelOutcome, Control, ControlOutcome};
 use crate::sync::{Generation, Signal};
+use crate::timeout::Interrupt;
 
 /// One execution of a task, as its job sees it.
 ///
@@ -34,6 +36,7 @@ pub struct Run {
     now: Timestamp,
     attempt: u64,
     number: u64,
+    deadline: Option<Timestamp>,
 }
 
 /// The task that is run.
@@ -83,6 +86,9 @@ pub(crate) trait Host: Send + Sync {
     /// Whether the task depends on one that cannot end before the calling code returns.
     fn is_behind_caller(&self, task: &TaskRef) -> bool;
 
+    /// Has a run of a task's interrupted by that.
+    fn set_interrupt(&self, task: u64, run: u64, interrupt: Arc<dyn Interrupt>);
+
     /// Run control over a task.
     fn control(&self, task: &TaskRef, control: Control) -> Result<ControlOutcome, Error>;
 }
@@ -94,13 +100,13 @@ pub(crate) fn identity(host: &Weak<dyn Host>) -> Identity {
 
 impl Run {
     pub(crate) fn new(
-        task: TaskRef,
+        attempt: Attempt,
         host: Weak<dyn Host>,
         made_in: Generation,
-        (due, now): (Timestamp, Timestamp),
-        (attempt, number): (u64, u64),
+        deadline: Option<Timestamp>,
     ) -> Self {
-        Self { of: Of::Running(task), host, made_in, due, now, attempt, number }
+        let Attempt { task, due, started: now, run: number, nth: attempt } = attempt;
+        Self { of: Of::Running(task), host, made_in, due, now, attempt, number, deadline }
     }
 
     /// The task's id.
@@ -136,11 +142,18 @@ impl Run {
         self.number
     }
 
-    /// Whether the task was cancelled, or its scheduler shut down, while the run went on.
+    /// When the time of this run is up, if its task has a [`Task::timeout`](crate::Task::timeout).
+    #[must_use]
+    pub fn deadline(&self) -> Option<Timestamp> {
+        self.deadline
+    }
+
+    /// Whether the task was cancelled, its scheduler shut down, or the time of the run was up while it
+    /// went on.
     #[must_use]
     pub fn stop_requested(&self) -> bool {
         match &self.of {
-            Of::Running(task) => task.state.is_stopping(),
+            Of::Running(task) => task.state.must_stop(),
             Of::Kept { leash, .. } => leash.is_pulled(),
         }
     }
@@ -183,6 +196,43 @@ impl Run {
             }
         }
         Ok(self.stop_requested())
+    }
+
+    /// Has `interrupt` asked if the run outlives its task's timeout: at once, if it has. It takes the
+    /// place of one that was given before. After the job's end it is let go.
+    ///
+    /// For a job that blocks where it does not see [`Run::stop_requested`], and can be made to return.
+    /// Without a timeout, or in a run that has ended, nothing is done.
+    ///
+    /// ```
+    /// use duetime::{Interrupt, Run, Scheduler, Task};
+    /// use std::net::{Ipv4Addr, Shutdown, TcpListener, TcpStream};
+    /// use std::{io::Read, sync::Arc, time::Duration};
+    /// struct Close(TcpStream);
+    /// impl Interrupt for Close {
+    ///     fn interrupt(&self) {
+    ///         drop(self.0.shutdown(Shutdown::Both));
+    ///     }
+    /// }
+    /// let silent = TcpListener::bind((Ipv4Addr::LOCALHOST, 0))?;
+    /// let address = silent.local_addr()?;
+    /// let scheduler = Scheduler::new();
+    /// let fetch = Task::new(scheduler.now(), move |run: &Run| {
+    ///     let mut stream = TcpStream::connect(address)?;
+    ///     run.set_interrupt(Arc::new(Close(stream.try_clone()?)));
+    ///     stream.read(&mut [0]) // for ever
+    /// });
+    /// let fetch = fetch.timeout(Duration::from_millis(10)).interrupt(true);
+    /// assert!(scheduler.schedule(fetch)?.result(None).is_err());
+    /// # Ok::<_, Box<dyn std::error::Error>>(())
+    /// ```
+    pub fn set_interrupt(&self, interrupt: Arc<dyn Interrupt>) {
+        if self.deadline.is_some()
+            && let Some(host) = self.host.upgrade()
+            && self.check_process().is_ok()
+        {
+            host.set_interrupt(self.task_number(), self.number, interrupt);
+        }
     }
 
     /// Whether this is the process in which the run goes on, and not a fork of it.
@@ -299,15 +349,17 @@ fn current(question: impl FnOnce(&Run) -> bool) -> bool {
     CURRENT.try_with(|run| run.borrow().as_ref().is_some_and(question)).unwrap_or(false)
 }
 
-/// Runs `job` as `run`; gives the task back, and what the run was lent.
-pub(crate) fn run_job(job: &mut dyn Job, run: Run) -> (Outcome, TaskRef, Weak<dyn Host>) {
+/// Runs `job` as `run`; gives back what the run was lent.
+pub(crate) fn run_job(job: &mut dyn Job, run: Run) -> (Outcome, Attempt, Weak<dyn Host>) {
     CURRENT.set(Some(run));
     let outcome = CURRENT.with_borrow(|run| match run {
         Some(run) => run_contained(job, run),
         None => unreachable!("set above, and taken only below"),
     });
     match CURRENT.take() {
-        Some(Run { of: Of::Running(task), host, .. }) => (outcome, task, host),
+        Some(Run { of: Of::Running(task), host, due, now, attempt, number, .. }) => {
+            (outcome, Attempt { task, due, started: now, run: number, nth: attempt }, host)
+        }
         _ => unreachable!("set above, and a run that is kept is another one"),
     }
 }

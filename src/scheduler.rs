@@ -113,6 +113,9 @@ impl Scheduler {
         let shared = self.checked()?;
         task.prepare(&shared.groups)?;
         self.crew().threads.start(shared)?;
+        if task.is_timed() {
+            self.crew().threads.start_watch(shared)?;
+        }
         if !shared.listeners.anybody() {
             return admit_and_bring(shared, task).map(|record| shared.handle(record));
         }
@@ -166,6 +169,9 @@ impl Scheduler {
         let shared = self.checked()?;
         tasks.iter_mut().try_for_each(|task| task.prepare(&shared.groups))?;
         self.crew().threads.start(shared)?;
+        if tasks.iter().any(Task::is_timed) {
+            self.crew().threads.start_watch(shared)?;
+        }
         let Admitted { mut records, replaced, told, linked } = admit_all(shared, tasks, replace)?;
         let handles: Vec<TaskHandle> =
             records.iter().map(|record| shared.handle(record.clone())).collect();

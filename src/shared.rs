@@ -22,6 +22,7 @@ use crate::run::{Host, inside_run_of_any};
 use crate::state::{CancelMove, CancelOutcome, Control, ControlOutcome, TaskState};
 use crate::stops::Stops;
 use crate::sync::Generation;
+use crate::timeout::Interrupt;
 
 pub(crate) struct Shared {
     pub(crate) me: Weak<Shared>,
@@ -155,6 +156,7 @@ impl Shared {
             error: None,
             next_due: None,
             missed: None,
+            stack: None,
         }
     }
 
@@ -352,6 +354,12 @@ impl Host for Shared {
             let ahead = self.queue.lock().registry.dependents.ahead_of(task.number);
             let ahead = |number| ahead.contains(&number);
             inside_run_of_any(me, ahead) || holds_any(me, ahead)
+        }
+    }
+
+    fn set_interrupt(&self, task: u64, run: u64, interrupt: Arc<dyn Interrupt>) {
+        if let Some(now) = self.queue.set_interrupt(task, run, interrupt) {
+            drop(contain(|| now.interrupt()));
         }
     }
 

@@ -14,14 +14,17 @@
 //!          TELLING ──rest()──▶ PAUSED ◀──try_pause()── WAITING
 //!          TELLING ◀──try_resume()── PAUSED ──release()──▶ WAITING
 //!                                      └─── try_cancel() ──▶ CANCELLED
+//!          RUNNING ──try_expire()──▶ EXPIRED ──try_cancel()──▶ STOPPING
+//!                                      └─── try_tell(), end(), as out of RUNNING
 //! ```
 //!
-//! Four states are seen only here. TELLING: the task is on its way into the queue, and the thread
+//! Five states are seen only here. TELLING: the task is on its way into the queue, and the thread
 //! that brings it is telling the listeners what happened so far. It counts as WAITING. RECALLED:
 //! it was cancelled meanwhile, and that same thread completes the cancel, so that the listeners
 //! hear of it after what they are being told. It counts as CANCELLED. BLOCKED: the task is not in the
 //! queue, because one that it depends on has not ended. PAUSED: run control holds the task, and it is
-//! in no heap. Both count as WAITING.
+//! in no heap. Both count as WAITING. EXPIRED: the run's time is up, so it was told to stop, but what
+//! follows a run may follow it. It counts as RUNNING.
 
 use crate::clock::Timestamp;
 use crate::sync::{AtomicU8, Ordering};
@@ -123,6 +126,7 @@ const FAILED: u8 = 6;
 const CANCELLED: u8 = 7;
 const BLOCKED: u8 = 8;
 const PAUSED: u8 = 9;
+const EXPIRED: u8 = 10;
 
 /// The field and its moves.
 #[derive(Debug)]
@@ -181,10 +185,22 @@ impl StateCell {
         self.move_from(WAITING, RUNNING).is_ok()
     }
 
-    /// RUNNING → TELLING, because another run follows; `false` if it was told to stop.
+    /// RUNNING, EXPIRED → TELLING, because another run follows; `false` if it was cancelled.
     #[must_use]
     pub(crate) fn try_tell(&self) -> bool {
-        self.move_from(RUNNING, TELLING).is_ok()
+        self.leave_run(TELLING)
+    }
+
+    /// RUNNING → EXPIRED; nothing if it was cancelled before. Made under the queue's lock, while the
+    /// run is among the deadlines: it is never over then.
+    pub(crate) fn try_expire(&self) {
+        let _: Result<u8, u8> = self.move_from(RUNNING, EXPIRED);
+    }
+
+    /// RUNNING, EXPIRED → `to`, by who holds the run, when it can expire no more.
+    fn leave_run(&self, to: u8) -> bool {
+        let left = self.move_from(RUNNING, to);
+        left.is_ok() || left == Err(EXPIRED) && self.move_from(EXPIRED, to).is_ok()
     }
 
     /// TELLING → BLOCKED; `false` if it was recalled. Made under the queue's lock.
@@ -200,7 +216,7 @@ impl StateCell {
         self.move_from(BLOCKED, TELLING).is_ok()
     }
 
-    /// Out of WAITING, PAUSED, BLOCKED, TELLING or RUNNING. Made under the queue's lock, so that its
+    /// Out of WAITING, PAUSED, BLOCKED, TELLING, RUNNING or EXPIRED. Made under the queue's lock, so that its
     /// counts of tombstones and of paused tasks are exact.
     pub(crate) fn try_cancel(&self) -> CancelMove {
         let mut seen = self.0.load(Ordering::Acquire);
@@ -208,7 +224,7 @@ impl StateCell {
             let (to, done) = match seen {
                 WAITING | PAUSED | BLOCKED => (CANCELLED, CancelMove::Cancelled),
                 TELLING => (RECALLED, CancelMove::Recalled),
-                RUNNING => (STOPPING, CancelMove::Stopping),
+                RUNNING | EXPIRED => (STOPPING, CancelMove::Stopping),
                 STOPPING => return CancelMove::Stopping,
                 _ => return CancelMove::Finished,
             };
@@ -220,10 +236,10 @@ impl StateCell {
     }
 
     /// Ends the task: as `as_it_ran` if nobody told it to stop, else as `if_stopped`. Only the
-    /// thread that holds the task in RUNNING, STOPPING or RECALLED makes this move, so the only
-    /// rival is a cancel. Says whether it was told to stop.
+    /// thread that holds the task in RUNNING, EXPIRED, STOPPING or RECALLED makes this move, so the
+    /// only rival is a cancel. Says whether it was told to stop.
     pub(crate) fn end(&self, as_it_ran: TaskState, if_stopped: TaskState) -> bool {
-        let stopped = self.move_from(RUNNING, encode(as_it_ran)).is_err();
+        let stopped = !self.leave_run(encode(as_it_ran));
         if stopped {
             self.0.store(encode(if_stopped), Ordering::Release);
         }
@@ -234,7 +250,7 @@ impl StateCell {
     pub(crate) fn get(&self) -> TaskState {
         match self.0.load(Ordering::Acquire) {
             TELLING | WAITING | PAUSED | BLOCKED => TaskState::Waiting,
-            RUNNING | STOPPING => TaskState::Running,
+            RUNNING | STOPPING | EXPIRED => TaskState::Running,
             DONE => TaskState::Done,
             FAILED => TaskState::Failed,
             _ => TaskState::Cancelled,
@@ -248,7 +264,7 @@ impl StateCell {
             BLOCKED => Stand::Blocked,
             WAITING => Stand::Waiting,
             PAUSED => Stand::Paused,
-            RUNNING | STOPPING => Stand::Running,
+            RUNNING | STOPPING | EXPIRED => Stand::Running,
             _ => Stand::Over,
         }
     }
@@ -258,9 +274,15 @@ impl StateCell {
         self.0.load(Ordering::Acquire) == WAITING
     }
 
-    /// Whether the run that goes on was told to stop.
+    /// Whether the run that goes on was cancelled.
     pub(crate) fn is_stopping(&self) -> bool {
         self.0.load(Ordering::Acquire) == STOPPING
+    }
+
+    /// Whether a run that goes on was told to stop, by a cancel or because its time is up. One that is
+    /// stuck goes on after its task's end.
+    pub(crate) fn must_stop(&self) -> bool {
+        matches!(self.0.load(Ordering::Acquire), STOPPING | EXPIRED | DONE | FAILED | CANCELLED)
     }
 }
 
@@ -325,6 +347,25 @@ mod tests {
         assert!(cell.try_block());
         assert_eq!(cell.try_cancel(), CancelMove::Cancelled);
         assert!(!cell.try_free());
+    }
+
+    #[test]
+    fn a_run_whose_time_is_up_ends_as_it_ran_or_is_followed() {
+        let expired = || {
+            let cell = waiting();
+            assert!(cell.try_start());
+            cell.try_expire();
+            assert!(cell.must_stop() && !cell.is_stopping());
+            assert_eq!(cell.get(), TaskState::Running);
+            cell
+        };
+        assert!(expired().try_tell());
+        assert!(!expired().end(TaskState::Failed, TaskState::Cancelled));
+        let cell = expired();
+        assert_eq!(cell.try_cancel(), CancelMove::Stopping);
+        cell.try_expire();
+        assert!(cell.is_stopping() && !cell.try_tell());
+        assert!(cell.end(TaskState::Failed, TaskState::Cancelled));
     }
 
     #[test]

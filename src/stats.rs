@@ -32,6 +32,8 @@ pub struct Stats {
     pub crowded: usize,
     /// How late runs started, and why.
     pub lateness: Lateness,
+    /// Jobs that still run though they were given up as stuck.
+    pub stuck: usize,
 }
 
 /// What happened since the scheduler was made. Guarded by the queue's lock.

@@ -17,6 +17,7 @@ use crate::record::Label;
 use crate::recurrence::{OneTime, Recurrence};
 use crate::retry::RetryPolicy;
 use crate::series::{Ahead, Series, Slot};
+use crate::timeout::TimeLimit;
 
 /// What to run, when, and by which rules. [`Scheduler::schedule`](crate::Scheduler::schedule)
 /// takes it.
@@ -167,6 +168,48 @@ impl Task {
         self
     }
 
+    /// How long each attempt may take, from its start: what it waits before, in the queue or for a
+    /// retry, does not count. As long as it likes otherwise.
+    ///
+    /// When the time is up the run is told to stop: [`Run::stop_requested`](crate::Run::stop_requested),
+    /// [`Run::wait`](crate::Run::wait), [`Completion::on_stop`](crate::Completion::on_stop). Whatever
+    /// the job answers from then on, the attempt has failed with
+    /// [`TaskTimeout`](crate::TaskTimeout), and the retry policy applies. If it still runs when
+    /// [`Task::grace`] is over too, it is stuck: the task is FAILED with
+    /// [`TaskStuck`](crate::TaskStuck) there and then, a series as well, and another worker takes the
+    /// place of the one that it holds.
+    ///
+    /// ```
+    /// use duetime::{ManualClock, Run, Scheduler, Task, TaskError, TaskTimeout};
+    /// use std::time::Duration;
+    /// let (clock, second) = (ManualClock::new(), Duration::from_secs(1));
+    /// let scheduler = Scheduler::builder().clock(clock.clone()).build()?;
+    /// let nap = Task::new(scheduler.now(), |run: &Run| !run.wait(Duration::from_secs(3600)));
+    /// let nap = scheduler.schedule(nap.timeout(10 * second))?;
+    /// clock.advance(10 * second)?;
+    /// let Some(Err(TaskError::Failed(error))) = nap.outcome() else { panic!("it is late") };
+    /// assert!(error.downcast_ref::<TaskTimeout>().is_some());
+    /// # Ok::<_, duetime::Error>(())
+    /// ```
+    pub fn timeout(mut self, timeout: Duration) -> Self {
+        self.limit().timeout = Some(timeout);
+        self
+    }
+
+    /// How long after its [`Task::timeout`] a job may take to stop before it is stuck. 5 seconds
+    /// otherwise.
+    pub fn grace(mut self, grace: Duration) -> Self {
+        self.limit().grace = grace;
+        self
+    }
+
+    /// Whether a job that outlives its [`Task::timeout`] is interrupted as well, by what it gave to
+    /// [`Run::set_interrupt`](crate::Run::set_interrupt). Not otherwise.
+    pub fn interrupt(mut self, interrupt: bool) -> Self {
+        self.limit().interrupt = interrupt;
+        self
+    }
+
     /// Anything that is to be found again by [`TaskHandle::label`](crate::TaskHandle::label).
     pub fn label(mut self, label: impl Any + Send + Sync) -> Self {
         self.label = Some(Arc::new(label));
@@ -196,6 +239,15 @@ impl Task {
 
     fn plan(&mut self) -> &mut Plan {
         self.plan.get_or_insert_default()
+    }
+
+    fn limit(&mut self) -> &mut TimeLimit {
+        self.plan().limit.get_or_insert_default()
+    }
+
+    /// Whether somebody has to watch over its attempts.
+    pub(crate) fn is_timed(&self) -> bool {
+        self.plan.as_ref().is_some_and(|plan| plan.timeout().is_some())
     }
 
     fn series(&mut self) -> &mut Series {

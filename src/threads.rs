@@ -5,11 +5,13 @@ use std::sync::Arc;
 use std::thread::{Builder, JoinHandle};
 
 use crate::announcer;
+use crate::enforcer;
 use crate::error::Error;
 use crate::inside::{Place, enter};
 use crate::shared::Shared;
 use crate::surroundings::Surroundings;
 use crate::sync::{AtomicBool, Ordering, SmallMutex};
+use crate::watchdog;
 use crate::worker;
 
 /// As much stack as a main thread usually has, where std gives a quarter of it: a recursion that
@@ -26,10 +28,18 @@ pub(crate) struct Threads {
     joining: SmallMutex<()>,
 }
 
+/// The life of a worker.
+fn work_as(worker: usize) -> impl FnOnce(&Shared, &dyn Surroundings) + Send + 'static {
+    move |shared, surroundings| worker::live(shared, worker, surroundings)
+}
+
 #[derive(Default)]
 struct Started {
-    workers: Vec<JoinHandle<()>>,
+    /// One a worker; `None` for one that is stuck, and was not replaced.
+    workers: Vec<Option<JoinHandle<()>>>,
     announcer: Option<JoinHandle<()>>,
+    watchdog: Option<JoinHandle<()>>,
+    enforcer: Option<JoinHandle<()>>,
 }
 
 impl Threads {
@@ -52,11 +62,8 @@ impl Threads {
         let mut started = self.started.lock();
         while started.workers.len() < shared.workers {
             let worker = started.workers.len();
-            let live = move |shared: &Shared, surroundings: &dyn Surroundings| {
-                worker::live(shared, worker, surroundings);
-            };
-            let handle = self.spawn(shared, &worker.to_string(), live)?;
-            started.workers.push(handle);
+            let handle = self.spawn(shared, &worker.to_string(), work_as(worker))?;
+            started.workers.push(Some(handle));
         }
         self.complete.store(true, Ordering::Release);
         Ok(())
@@ -72,6 +79,15 @@ impl Threads {
         if !shared.queue.enlist() {
             return Err(Error::SchedulerClosed);
         }
+        self.spawn_counted(shared, name, live).inspect_err(|_| shared.queue.delist())
+    }
+
+    fn spawn_counted(
+        self: &Arc<Self>,
+        shared: &Arc<Shared>,
+        name: &str,
+        live: impl FnOnce(&Shared, &dyn Surroundings) + Send + 'static,
+    ) -> Result<JoinHandle<()>, Error> {
         let (inside, threads) = (Arc::clone(shared), Arc::clone(self));
         // Inside for life: what runs there is not only jobs, but also what their values do when
         // they are dropped.
@@ -80,10 +96,7 @@ impl Threads {
             .name(format!("{}-{name}", shared.name))
             .stack_size(STACK)
             .spawn(move || enter(place, || live(&inside, &*threads.surroundings)))
-            .map_err(|cause| {
-                shared.queue.delist();
-                Error::SpawnWorker(cause)
-            })
+            .map_err(Error::SpawnWorker)
     }
 
     /// Starts the thread that sends DUE while all workers are busy, if it does not run yet.
@@ -96,12 +109,46 @@ impl Threads {
         Ok(())
     }
 
+    /// Starts those that watch over timeouts, if they do not run yet.
+    pub(crate) fn start_watch(self: &Arc<Self>, shared: &Arc<Shared>) -> Result<(), Error> {
+        let mut started = self.started.lock();
+        if started.enforcer.is_none() {
+            let threads = Arc::clone(self);
+            let live = move |shared: &Shared, surroundings: &dyn Surroundings| {
+                enforcer::live(shared, surroundings, &|worker, replace| {
+                    threads.relieve(shared, worker, replace);
+                });
+            };
+            started.enforcer = Some(self.spawn(shared, "late", live)?);
+        }
+        // Where nobody but the mover moves the clock, the mover sees whose time is up.
+        if started.watchdog.is_none() && shared.queue.moves_by_itself() {
+            let watch = |shared: &Shared, _: &dyn Surroundings| watchdog::live(shared);
+            started.watchdog = Some(self.spawn(shared, "watch", watch)?);
+        }
+        Ok(())
+    }
+
+    /// Lets go of a worker that is stuck, and with `replace` makes another in its place.
+    fn relieve(self: &Arc<Self>, shared: &Shared, worker: usize, replace: bool) {
+        let mut started = self.started.lock();
+        let Some(place) = started.workers.get_mut(worker) else { return };
+        *place = None;
+        let Some(shared) = shared.me.upgrade().filter(|_| replace) else { return };
+        match self.spawn_counted(&shared, &worker.to_string(), work_as(worker)) {
+            Ok(handle) => *place = Some(handle),
+            Err(_) => shared.queue.lock().vacate(worker),
+        }
+    }
+
     /// Waits for the threads to be gone. Only after the queue said that the workers ended, and
     /// not from one of them.
     pub(crate) fn join(&self) {
         let _joining = self.joining.lock();
         let started = std::mem::take(&mut *self.started.lock());
-        for handle in started.workers.into_iter().chain(started.announcer) {
+        let Started { workers, announcer, watchdog, enforcer } = started;
+        let others = [announcer, watchdog, enforcer];
+        for handle in workers.into_iter().chain(others).flatten() {
             // A worker that panicked has said so already.
             drop(handle.join());
         }

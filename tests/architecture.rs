@@ -12,29 +12,39 @@ use std::path::{Path, PathBuf};
 const ARROWS: &str = "
 waiting: clock closing crew error scheduler sync
 steering: clock error handle id registry scheduler state
-scheduler: admission builder clock crew error event handle id info job record recurrence
-    registry shared state stats task
-builder: clock crew error event limits queue reading registry room scheduler shared stops surroundings
-    sync threads
+scheduler: admission builder clock crew error event handle id info job record recurrence registry
+    shared state stats task
+builder: clock crew error event limits queue reading registry room scheduler shared stops
+    surroundings sync threads
 admission: chance error id links record registry shared task
 links: dependency error id job record registry run shared task
 crew: closing error shared surroundings threads
 closing: room shared state
-threads: announcer error inside shared surroundings sync worker
+threads: announcer enforcer error inside shared surroundings sync watchdog worker
 announcer: room shared surroundings
-worker: chance clock door event heap info inside job later plan record recurrence room run shared surroundings
-shared: clock error event handle hold inside job limits nap patience queue reading record room run state stops sync
-queue: clock error heap hold job nap patience record room slack state stats sync
+watchdog: room shared
+enforcer: deadlines job room shared story surroundings timeout
+worker: attempt clock deadlines door elsewhere event heap job record room run shared story
+    surroundings
+elsewhere: attempt inside job later record shared story
+story: attempt chance clock event info job plan record recurrence room shared timeout
+shared: clock error event handle hold inside job limits nap patience queue reading record room run
+    state stops sync timeout
+vigil: clock deadlines job overtime patience queue timeout
+queue: clock deadlines error heap hold job nap overtime patience record room slack state stats sync
 event: clock id inside job sync
-stops: job later record sync
+stops: attempt job later record sync
 handle: clock error id info inside job record run state sync
-task: clock dependency error id job limits plan record recurrence retry series
+task: clock dependency error id job limits plan record recurrence retry series timeout
 dependency: handle id
 reading: clock job sync
 manual_clock: clock error sync
 hold: chance clock error record room state
+overtime: clock deadlines room
+deadlines: attempt clock timeout
+reserve:
 limits: clock error heap record
-room: clock door error heap idle info limits nap record registry state wakers
+room: clock deadlines door error heap idle info limits nap record registry reserve state wakers
 slack: clock
 registry: dependents error id info record roll stats
 roll: record
@@ -45,15 +55,17 @@ door: clock
 nap: clock
 wakers: clock
 patience: clock
-run: clock error id inside job leash nap patience record slack state sync
+run: attempt clock error id inside job leash nap patience record slack state sync timeout
 inside: record
+attempt: clock record
 record: clock id info job leash plan recurrence series state sync
-plan: clock error job recurrence retry series
+plan: clock error job recurrence retry series timeout
 series: clock error job recurrence
 info: clock id job state
 stats: info lateness state
 recurrence: clock error job
 retry: chance clock error job
+timeout: clock error job
 job: clock id later run
 later: job
 state: clock sync

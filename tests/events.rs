@@ -237,6 +237,12 @@ fn a_listener_may_call_any_method() {
         };
         let id = world.scheduler.add_listener(listener, &[kind]).unwrap();
         *me.lock().unwrap() = Some(id);
+        let held = Held::new();
+        if kind == EventKind::Stuck {
+            let stuck = Task::new(at(0), held.clone()).timeout(ms(1)).grace(ms(1));
+            world.scheduler.schedule(stuck).unwrap();
+            held.runs.pass();
+        }
         let fails = Task::new(at(10), |run: &Run| run.number() == 1).recurrence(rate(10));
         if let Ok(task) = world.scheduler.schedule(fails) {
             world.jump(25);
@@ -247,6 +253,7 @@ fn a_listener_may_call_any_method() {
         }
         assert!(world.scheduler.shutdown_with(Shutdown::wait()).unwrap());
         assert_eq!(called.take(), [kind]);
+        held.go_on.open();
     }
 }
 

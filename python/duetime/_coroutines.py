@@ -88,7 +88,7 @@ class EventLoop:
         """Be done: the scheduler has ended. Called once, on any thread."""
         with self._lock:
             loop, thread = self._loop, self._thread
-        if thread is not None:
+        if thread is not None and not self.stuck():
             _ending.add(thread)
         if loop is not None:
             with contextlib.suppress(RuntimeError):  # somebody closed it
@@ -97,8 +97,14 @@ class EventLoop:
     def join(self, timeout: float | None = None) -> None:
         """Wait for the thread, after `close`."""
         thread = self._thread
-        if thread is not None and thread is not threading.current_thread():
+        if thread is not None and thread is not threading.current_thread() and not self.stuck():
             thread.join(timeout)
+
+    def stuck(self) -> list[_Flight]:
+        """Give the runs that were given up, and may keep the loop's thread for ever."""
+        anchor = self._anchor()
+        flights = () if anchor is None else list(anchor.flights)
+        return [flight for flight in flights if flight.stuck]
 
     def _open(self) -> asyncio.AbstractEventLoop:
         import asyncio  # noqa: PLC0415 - most schedulers need none
@@ -112,7 +118,7 @@ class EventLoop:
                     loop = make()  # type: ignore[operator]
                     if not hasattr(loop, "call_soon_threadsafe"):
                         raise TypeError(f"loop must make an event loop, not {loop!r}")
-                    self._thread = _start(loop, f"{self._name}-loop")
+                    self._thread = _start(loop, f"{self._name}-loop", self.stuck)
                     self._loop = loop
             if self._loop.is_closed():  # type: ignore[union-attr]
                 raise _closed()
@@ -213,6 +219,17 @@ class _Flight:
             self._coroutine.close()
         how(what)
 
+    @property
+    def stuck(self) -> bool:
+        """Whether the run was given up."""
+        return self._completion.stuck
+
+    def leave(self) -> asyncio.Task[Any] | None:
+        """Give the task that nobody waits for any more."""
+        if self._task is not None:
+            self._task._log_destroy_pending = False  # type: ignore[attr-defined]  # STUCK told of it
+        return self._task
+
     def stop(self) -> None:
         """Be told to stop, on any thread."""
         self._stopped = True
@@ -271,13 +288,15 @@ def _idle() -> BaseException:
     return RuntimeError("the event loop of the scheduler does not run, so its coroutine cannot end")
 
 
-def _start(loop: asyncio.AbstractEventLoop, name: str) -> threading.Thread:
-    thread = threading.Thread(target=_live, args=(loop,), name=name, daemon=True)
+def _start(
+    loop: asyncio.AbstractEventLoop, name: str, stuck: Callable[[], list[_Flight]]
+) -> threading.Thread:
+    thread = threading.Thread(target=_live, args=(loop, stuck), name=name, daemon=True)
     thread.start()
     return thread
 
 
-def _live(loop: asyncio.AbstractEventLoop) -> None:
+def _live(loop: asyncio.AbstractEventLoop, stuck: Callable[[], list[_Flight]]) -> None:
     import asyncio  # noqa: PLC0415 - there is a loop, so it was imported
 
     asyncio.set_event_loop(loop)
@@ -287,8 +306,8 @@ def _live(loop: asyncio.AbstractEventLoop) -> None:
             with contextlib.suppress(SystemExit, KeyboardInterrupt):
                 loop.run_forever()
                 break
-        # As asyncio.run does at its end.
-        if left := asyncio.all_tasks(loop):
+        # As asyncio.run does at its end, but for those that would never end.
+        if left := asyncio.all_tasks(loop) - {flight.leave() for flight in stuck()}:
             for task in left:
                 task.cancel()
             loop.run_until_complete(asyncio.gather(*left, return_exceptions=True))

@@ -62,6 +62,9 @@ class _TaskOptions(TypedDict, total=False):
     jitter: Seconds
     executor: Executor | Callable[[], Executor] | None
     group: str | None
+    timeout: Seconds | None
+    interrupt: bool
+    grace: Seconds
 
 _Errors: TypeAlias = type[BaseException] | tuple[type[BaseException], ...]
 
@@ -94,6 +97,10 @@ class _Completion:
     @property
     def run(self) -> Run:
         """The run."""
+
+    @property
+    def stuck(self) -> bool:
+        """Whether the run was given up as stuck: what it ends with is of no use any more."""
 
     def done(self, value: object, /) -> None:
         """End the run with what the job gave. After the end this and the others do nothing."""
@@ -448,6 +455,10 @@ class Run:
         """When the run started, in seconds of the scheduler's clock."""
 
     @property
+    def deadline(self) -> float | None:
+        """When its time is up, in seconds of the scheduler's clock; `None` without a timeout."""
+
+    @property
     def attempt(self) -> int:
         """1 for the first run of a slot, 2 for its first retry, and so on."""
 
@@ -457,7 +468,7 @@ class Run:
 
     @property
     def stop_requested(self) -> bool:
-        """Whether the job should end soon: it was cancelled, or the scheduler shuts down."""
+        """Whether the job should end soon: by a cancel, a shutdown, or because its time is up."""
 
     def wait(self, seconds: Seconds) -> bool:
         """Sleep, but no longer than until the job should stop.
@@ -506,6 +517,14 @@ class Task:
         executor: What runs the job instead of a worker: a `concurrent.futures.Executor`, or a
             callable that makes one; the scheduler's by default.
         group: The group of the scheduler's `limits` that it counts for; none by default.
+        timeout: How long each attempt may take, from its start. Then the run is told to stop, and
+            the attempt has failed with `TaskTimeout`, whatever the job answers later; `retry`
+            applies. Any length by default.
+        interrupt: Whether `TaskTimeout` is also raised in the job then, at its next bytecode; in a
+            job that a worker runs, that is. A coroutine is cancelled in any case.
+        grace: How long after its timeout a job may still take to stop. Then it is stuck: the task
+            is FAILED with `TaskStuck`, without a retry, and another worker takes the place of
+            its own.
 
     Raises:
         ValueError: A number is out of its bounds, or a datetime is naive.
@@ -536,6 +555,9 @@ class Task:
         jitter: Seconds = 0.0,
         executor: Executor | Callable[[], Executor] | None = None,
         group: str | None = None,
+        timeout: Seconds | None = None,
+        interrupt: bool = False,
+        grace: Seconds = 5.0,
     ) -> Self: ...
     @overload
     def __new__(
@@ -554,6 +576,9 @@ class Task:
         jitter: Seconds = 0.0,
         executor: Executor | Callable[[], Executor] | None = None,
         group: str | None = None,
+        timeout: Seconds | None = None,
+        interrupt: bool = False,
+        grace: Seconds = 5.0,
     ) -> Self: ...
     @property
     def id(self) -> TaskId | None:

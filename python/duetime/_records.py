@@ -128,6 +128,8 @@ class EventKind(enum.Enum):
     """The task ended by being cancelled."""
     MISSED = "missed"
     """Slots were skipped; `Event.missed` says how many."""
+    STUCK = "stuck"
+    """The job still runs though its timeout and its grace are over; FAILED follows."""
 
 
 @dataclass(frozen=True)
@@ -172,6 +174,8 @@ class Event:
     """When the task is due again; `None` if no run follows."""
     missed: int | None = None
     """How many slots were skipped."""
+    stack: str | None = None
+    """What a stuck job is doing: the Python stack of its thread, as a traceback shows it."""
 
 
 @dataclass(frozen=True)
@@ -294,3 +298,5 @@ class Stats:
     """Due tasks that found their group full, and wait for a place in it."""
     lateness: Lateness = Lateness()
     """How late runs started, and why."""
+    stuck: int = 0
+    """Jobs that still run though they were given up as stuck."""

@@ -7,6 +7,7 @@ and profile functions that `threading.settrace` and `setprofile` announced are o
 
 import sys
 import threading
+import traceback
 
 
 def enter(name: str) -> None:
@@ -18,6 +19,16 @@ def enter(name: str) -> None:
         sys.settrace(trace)
     if profile := threading.getprofile():
         sys.setprofile(profile)
+
+
+def settle() -> None:
+    """Be where an exception is raised that was set for this thread, and is for nobody now."""
+
+
+def stack(thread: int) -> str | None:
+    """Tell what a thread is doing, as a traceback shows it; `None` if it is gone."""
+    frame = sys._current_frames().get(thread)
+    return None if frame is None else "".join(traceback.format_stack(frame))
 
 
 def leave() -> None:

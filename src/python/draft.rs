@@ -3,7 +3,7 @@
 
 use std::time::Duration;
 
-use pyo3::exceptions::PyTypeError;
+use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyList, PyTuple};
 
@@ -11,7 +11,7 @@ use super::call::items;
 use super::dependencies::Needed;
 use super::elsewhere::executor;
 use super::job::Callee;
-use super::numbers::{When, duration, task_id};
+use super::numbers::{When, duration, flag, period, task_id};
 use super::own::Own;
 use super::rules::{Label, Policy, Rule, group, max_runs, priority};
 use super::task::Task;
@@ -40,6 +40,9 @@ pub(super) struct Options {
     pub(super) max_runs: Option<u64>,
     pub(super) until: Option<When>,
     pub(super) jitter: Duration,
+    pub(super) timeout: Option<Duration>,
+    pub(super) interrupt: bool,
+    pub(super) grace: Option<Duration>,
 }
 
 impl Draft {
@@ -50,6 +53,11 @@ impl Draft {
 
     /// Refuses values that do not go together.
     pub(super) fn check(&self) -> PyResult<()> {
+        let Options { timeout, interrupt, .. } = self.options;
+        if interrupt && timeout.is_none() {
+            let message = "interrupt must be False for a task without a timeout, not True";
+            return Err(PyValueError::new_err(message));
+        }
         match &self.rule {
             Some(rule) if !self.options.jitter.is_zero() => {
                 Ok(rule.check_jitter(self.options.jitter)?)
@@ -104,7 +112,7 @@ impl Draft {
         }
         let depends_on = depends_on.into_iter().map(|needed| needed.into_core(py, &place));
         let depends_on = depends_on.collect::<PyResult<Vec<_>>>()?;
-        Ok(task.depends_on(depends_on).priority(options.priority))
+        Ok(timed(task, options).depends_on(depends_on).priority(options.priority))
     }
 
     /// Its due times to come; `None` if only a scheduler can tell, which it has not got yet.
@@ -138,6 +146,17 @@ fn series(
     task.jitter(options.jitter)
 }
 
+/// Gives its attempts their time.
+fn timed(mut task: crate::Task, options: Options) -> crate::Task {
+    if let Some(timeout) = options.timeout {
+        task = task.timeout(timeout);
+    }
+    if let Some(grace) = options.grace {
+        task = task.grace(grace);
+    }
+    if options.interrupt { task.interrupt(true) } else { task }
+}
+
 impl Draft {
     /// A task that is due once, without options.
     pub(super) fn once(
@@ -164,7 +183,8 @@ impl Draft {
         for (name, value) in options {
             let name: String = name.extract()?;
             match &*name {
-                "id" | "max_runs" | "until" | "depends_on" | "group" if value.is_none() => {}
+                "id" | "max_runs" | "until" | "depends_on" | "group" | "timeout"
+                    if value.is_none() => {}
                 "id" => self.id = Some(task_id(&value)?),
                 "retry" => self.policy = Policy::new(&value)?,
                 "priority" => self.options.priority = priority(&value)?,
@@ -173,16 +193,19 @@ impl Draft {
                 "group" => self.group = Some(group(&value)?),
                 "until" => self.options.until = Some(When::new("until", &value)?),
                 "jitter" => self.options.jitter = duration("jitter", &value)?,
+                "timeout" => self.options.timeout = Some(period("timeout", &value)?),
+                "interrupt" => self.options.interrupt = flag("interrupt", &value)?,
+                "grace" => self.options.grace = Some(duration("grace", &value)?),
                 "depends_on" => self.depends_on = Needed::all(&value)?,
                 _ => {
                     return Err(PyTypeError::new_err(format!(
                         "'{name}' is no option; the options are id, retry, priority, max_runs, \
-                         until, jitter, depends_on, executor and group"
+                         until, jitter, depends_on, executor, group, timeout, interrupt and grace"
                     )));
                 }
             }
         }
-        Ok(())
+        self.check()
     }
 }
 

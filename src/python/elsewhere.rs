@@ -271,6 +271,12 @@ impl Completion {
         Run::new(self.run.clone())
     }
 
+    /// Whether the run was given up as stuck: what it ends with is of no use any more.
+    #[getter]
+    fn stuck(&self) -> bool {
+        self.lock().as_ref().is_some_and(crate::Completion::is_stuck)
+    }
+
     /// End the run with what the job gave. After the end this and the others do nothing.
     #[pyo3(signature = (value, /))]
     fn done(&self, value: Bound<'_, PyAny>) {

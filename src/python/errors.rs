@@ -8,7 +8,9 @@ use pyo3::prelude::*;
 use super::call::text;
 use super::lookup::{Class, Lookup};
 use super::own::{Own, came};
-use crate::{DependencyFailed, Error, JobError, Panicked, ReturnedFalse, TaskError};
+use crate::{
+    DependencyFailed, Error, JobError, Panicked, ReturnedFalse, TaskError, TaskStuck, TaskTimeout,
+};
 
 static DUPLICATE: Class = Class::new("duetime._errors", "DuplicateTaskError");
 static UNKNOWN: Class = Class::new("duetime._errors", "UnknownTaskError");
@@ -17,6 +19,9 @@ static CLOSED: Class = Class::new("duetime._errors", "SchedulerClosedError");
 static FORKED: Class = Class::new("duetime._errors", "ForkedError");
 static RETURNED_FALSE: Class = Class::new("duetime._errors", "JobReturnedFalse");
 static DEPENDENCY_FAILED: Class = Class::new("duetime._errors", "DependencyFailed");
+static TASK_STUCK: Class = Class::new("duetime._errors", "TaskStuck");
+/// What is raised in a job whose time is up, too.
+pub(super) static TASK_TIMEOUT: Class = Class::new("duetime._errors", "TaskTimeout");
 static CANCELLED: Class = Class::new("concurrent.futures", "CancelledError");
 static TIMEOUT: Class = Class::new("concurrent.futures", "TimeoutError");
 /// What a job raises to have a say in its retries.
@@ -30,6 +35,8 @@ pub(super) static LOOKUPS: &[&dyn Lookup] = &[
     &FORKED,
     &RETURNED_FALSE,
     &DEPENDENCY_FAILED,
+    &TASK_STUCK,
+    &TASK_TIMEOUT,
     &CANCELLED,
     &TIMEOUT,
     &RETRY_AFTER,
@@ -122,6 +129,13 @@ pub(super) fn exception(py: Python<'_>, error: &JobError) -> Py<PyAny> {
         RETURNED_FALSE.error(py, "the job returned False".into())
     } else if error.downcast_ref::<DependencyFailed>().is_some() {
         DEPENDENCY_FAILED.error(py, message)
+    } else if let Some(TaskTimeout { cause, .. }) = error.downcast_ref() {
+        let late = TASK_TIMEOUT.error(py, message);
+        let cause = cause.as_ref().map(|cause| exception(py, cause).into_bound(py));
+        late.set_cause(py, cause.map(PyErr::from_value));
+        late
+    } else if error.downcast_ref::<TaskStuck>().is_some() {
+        TASK_STUCK.error(py, message)
     } else if error.downcast_ref::<Panicked>().is_some() {
         PyRuntimeError::new_err(message)
     } else {

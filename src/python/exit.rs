@@ -1,5 +1,5 @@
 //! The end of the interpreter. Invariant: after the hook no worker of this process holds or wants
-//! the GIL, unless a user's Ctrl-C ended the wait for its job.
+//! the GIL, unless a user's Ctrl-C ended the wait for its job, or its job is stuck.
 
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, Ordering};

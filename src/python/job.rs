@@ -7,6 +7,7 @@ use super::call::{attribute, bound, call, call_method};
 use super::context::Captured;
 use super::elsewhere;
 use super::errors::Raised;
+use super::interrupt;
 use super::lookup::{Lookup, Names};
 use super::numbers::{as_seconds, wrong_type};
 use super::own::Own;
@@ -159,7 +160,7 @@ fn answer(
     code: impl FnOnce() -> PyResult<Own>,
 ) -> Outcome {
     let answer = context.run(py, || {
-        let returned = code()?;
+        let returned = interrupt::within(py, run, code)?;
         if !returned.is_none(py) && elsewhere::is_coroutine(returned.bind(py)) {
             return elsewhere::coroutine(py, returned, run);
         }

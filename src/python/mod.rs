@@ -15,6 +15,7 @@ mod errors;
 mod exit;
 mod filter;
 mod future;
+mod interrupt;
 mod job;
 mod life;
 mod listener;
@@ -44,6 +45,7 @@ const LOOKUPS: &[&[&dyn lookup::Lookup]] = &[
     elsewhere::LOOKUPS,
     errors::LOOKUPS,
     future::LOOKUPS,
+    interrupt::LOOKUPS,
     job::LOOKUPS,
     numbers::LOOKUPS,
     pickling::LOOKUPS,

@@ -298,6 +298,14 @@ where
     number.filter(|number| *number >= least).ok_or_else(|| out_of_bounds(parameter, value, bound))
 }
 
+/// A switch: exactly `True` or `False`.
+pub(super) fn flag(parameter: &str, value: &Bound<'_, PyAny>) -> PyResult<bool> {
+    match value.cast::<PyBool>() {
+        Ok(flag) => Ok(flag.is_true()),
+        Err(_) => Err(wrong_type(parameter, value, "a bool")),
+    }
+}
+
 /// A plain float parameter, such as a factor.
 pub(super) fn float(parameter: &str, value: &Bound<'_, PyAny>) -> PyResult<f64> {
     match seconds(parameter, value, "a number")? {

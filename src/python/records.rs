@@ -16,14 +16,14 @@ use crate::{
 };
 
 const RECORDS: &str = "duetime._records";
-static EVENT: Record<11> = Record::new(
+static EVENT: Record<12> = Record::new(
     "Event",
     [
         "kind", "task_id", "time", "due", "run", "attempt", "lateness", "duration", "error",
-        "next_due", "missed",
+        "next_due", "missed", "stack",
     ],
 );
-static STATS: Record<12> = Record::new(
+static STATS: Record<13> = Record::new(
     "Stats",
     [
         "workers",
@@ -38,6 +38,7 @@ static STATS: Record<12> = Record::new(
         "paused",
         "crowded",
         "lateness",
+        "stuck",
     ],
 );
 static LATENESS: Record<2> = Record::new("Lateness", ["queue", "gil"]);
@@ -107,10 +108,10 @@ const STATE_ORDER: [TaskState; 5] = [
     TaskState::Cancelled,
 ];
 
-static KINDS: Members<7> = Members::new(
+static KINDS: Members<8> = Members::new(
     RECORDS,
     "EventKind",
-    ["SCHEDULED", "DUE", "STARTED", "COMPLETED", "FAILED", "CANCELLED", "MISSED"],
+    ["SCHEDULED", "DUE", "STARTED", "COMPLETED", "FAILED", "CANCELLED", "MISSED", "STUCK"],
 );
 
 static OUTCOMES: Members<4> =
@@ -214,6 +215,7 @@ pub(super) fn event<'py>(py: Python<'py>, event: &Event) -> PyResult<Bound<'py, 
             object(py, event.error.as_ref().map(|error| exception(py, error)))?,
             object(py, event.next_due.map(as_seconds))?,
             object(py, event.missed)?,
+            object(py, event.stack.as_deref())?,
         ],
     )
 }
@@ -252,6 +254,7 @@ pub(super) fn stats<'py>(py: Python<'py>, stats: &Stats) -> PyResult<Bound<'py, 
             object(py, stats.paused)?,
             object(py, stats.crowded)?,
             lateness(py, &stats.lateness)?,
+            object(py, stats.stuck)?,
         ],
     )
 }

@@ -74,6 +74,12 @@ impl Run {
         as_seconds(self.inner.now())
     }
 
+    /// When its time is up, in seconds of the scheduler's clock; `None` without a timeout.
+    #[getter]
+    fn deadline(&self) -> Option<f64> {
+        self.inner.deadline().map(as_seconds)
+    }
+
     /// 1 for the first run of a slot, 2 for its first retry, and so on.
     #[getter]
     fn attempt(&self) -> u64 {
@@ -86,7 +92,7 @@ impl Run {
         self.inner.number()
     }
 
-    /// Whether the job should end soon: it was cancelled, or the scheduler shuts down.
+    /// Whether the job should end soon: by a cancel, a shutdown, or because its time is up.
     #[getter]
     fn stop_requested(&self) -> bool {
         self.inner.stop_requested()

@@ -13,7 +13,7 @@ use super::errors::Raised;
 use super::job::{CallJob, ExecutorJob, Returned, RunJob};
 use super::listener::{Callback, PyListener};
 use super::rules::{Label, Policy, Rule};
-use crate::{JobError, Value};
+use crate::{JobError, TaskTimeout, Value};
 
 /// Visits the Python references in one user value of the core.
 pub(super) fn visit(value: &dyn Any, visit: PyVisit<'_>) -> Result<(), PyTraverseError> {
@@ -46,7 +46,10 @@ pub(super) fn visit(value: &dyn Any, visit: PyVisit<'_>) -> Result<(), PyTravers
         let returned = value.downcast_ref::<Returned>().filter(|_| value.is_sole());
         all(&mut returned.map(|returned| &*returned.0).into_iter())
     } else if let Some(error) = value.downcast_ref::<JobError>() {
-        error.downcast_ref::<Raised>().map_or(Ok(()), |raised| visit.call(&*raised.exception))
+        // What came too late is under the error that says so.
+        let late = error.downcast_ref::<TaskTimeout>().and_then(|late| late.cause.as_ref());
+        let raised = late.unwrap_or(error).downcast_ref::<Raised>();
+        raised.map_or(Ok(()), |raised| visit.call(&*raised.exception))
     } else {
         Ok(())
     }

@@ -17,7 +17,9 @@ use super::elsewhere;
 use super::errors::{cancelled_by, exception, task_error, timed_out};
 use super::job::{Callee, Returned};
 use super::listener::Callback;
-use super::numbers::{Maybe, When, as_seconds, duration, integer, out_of_bounds, task_id, timeout};
+use super::numbers::{
+    Maybe, When, as_seconds, duration, flag, integer, out_of_bounds, period, task_id, timeout,
+};
 use super::own::Own;
 use super::records;
 use super::recurrences::OneTime;
@@ -51,6 +53,14 @@ use crate::{ControlOutcome, Error, TaskError, TaskHandle, TaskId, TaskState, Val
 ///     executor: What runs the job instead of a worker: a `concurrent.futures.Executor`, or a
 ///         callable that makes one; the scheduler's by default.
 ///     group: The group of the scheduler's `limits` that it counts for; none by default.
+///     timeout: How long each attempt may take, from its start. Then the run is told to stop, and
+///         the attempt has failed with `TaskTimeout`, whatever the job answers later; `retry`
+///         applies. Any length by default.
+///     interrupt: Whether `TaskTimeout` is also raised in the job then, at its next bytecode; in a
+///         job that a worker runs, that is. A coroutine is cancelled in any case.
+///     grace: How long after its timeout a job may still take to stop. Then it is stuck: the task
+///         is FAILED with `TaskStuck`, without a retry, and another worker takes the place of
+///         its own.
 ///
 /// Raises:
 ///     ValueError: A number is out of its bounds, or a datetime is naive.
@@ -259,9 +269,9 @@ impl Task {
         signature = (
             id=None, *, due, job, args=None, recurrence=None, retry=None, priority=None,
             max_runs=None, until=None, depends_on=None, jitter=Maybe::LeftOut,
-            executor=None, group=None
+            executor=None, group=None, timeout=None, interrupt=Maybe::LeftOut, grace=Maybe::LeftOut
         ),
-        text_signature = "(id=None, *, due, job, args=(), recurrence=None, retry=None, priority=0, max_runs=None, until=None, depends_on=(), jitter=0.0, executor=None, group=None)"
+        text_signature = "(id=None, *, due, job, args=(), recurrence=None, retry=None, priority=0, max_runs=None, until=None, depends_on=(), jitter=0.0, executor=None, group=None, timeout=None, interrupt=False, grace=5.0)"
     )]
     #[expect(clippy::too_many_arguments, reason = "the keyword parameters of a Python class")]
     fn new(
@@ -279,6 +289,9 @@ impl Task {
         jitter: Maybe<'_>,
         executor: Option<&Bound<'_, PyAny>>,
         group: Option<&Bound<'_, PyAny>>,
+        timeout: Option<&Bound<'_, PyAny>>,
+        interrupt: Maybe<'_>,
+        grace: Maybe<'_>,
     ) -> PyResult<Self> {
         let callee = Callee::new(job, &arguments(py, args)?)?;
         let rule = recurrence.map_or(Ok(None), Rule::new)?;
@@ -298,6 +311,9 @@ impl Task {
                 max_runs: max_runs.map(rules::max_runs).transpose()?,
                 until: until.map(|until| When::new("until", until)).transpose()?,
                 jitter: jitter.read(Duration::ZERO, |jitter| duration("jitter", jitter))?,
+                timeout: timeout.map(|timeout| period("timeout", timeout)).transpose()?,
+                interrupt: interrupt.read(false, |interrupt| flag("interrupt", interrupt))?,
+                grace: grace.read(None, |grace| duration("grace", grace).map(Some))?,
             },
             depends_on: depends_on.map_or(Ok(Vec::new()), Needed::all)?,
         };

@@ -7,9 +7,12 @@ import subprocess
 import sys
 import textwrap
 import threading
+import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
+
+from duetime import current_run
 
 # How long a test waits for what must happen. Never part of what a test claims.
 WATCHDOG = 30.0
@@ -178,3 +181,29 @@ def voluntary_switches(tids: Any) -> int:
             if line.startswith("voluntary_ctxt_switches:"):
                 total += int(line.split()[1])
     return total
+
+
+def until(holds: Callable[[], object]) -> None:
+    """Returns once `holds()` does."""
+    end = time.monotonic() + WATCHDOG
+    while not holds():
+        assert time.monotonic() < end, "it never holds"
+        time.sleep(0.0005)
+
+
+def run() -> Any:
+    """The run that the calling job is part of."""
+    found = current_run()
+    assert found is not None
+    return found
+
+
+def nap(seconds: float) -> str:
+    """Sleeps on the clock; says how it woke."""
+    return "told" if run().wait(seconds) else "rested"
+
+
+def spin() -> None:
+    """Computes for ever."""
+    while True:
+        pass

@@ -80,7 +80,7 @@ def test_the_fields_of_the_records() -> None:
 
     assert set(fields(Event)) == {
         "kind", "task_id", "time", "due", "run", "attempt", "lateness", "duration", "error",
-        "next_due", "missed",
+        "next_due", "missed", "stack",
     }  # fmt: skip
     assert set(fields(TaskInfo)) == {
         "id", "state", "due", "runs", "failures", "missed", "error", "started", "finished",
@@ -88,7 +88,7 @@ def test_the_fields_of_the_records() -> None:
     }  # fmt: skip
     assert set(fields(Stats)) == {
         "workers", "waiting", "running", "runs", "failures", "done", "failed", "cancelled",
-        "missed", "paused", "crowded", "lateness",
+        "missed", "paused", "crowded", "lateness", "stuck",
     }  # fmt: skip
     assert fields(Lateness) == ["queue", "gil"]
     assert fields(Percentiles) == ["count", "p50", "p90", "p99", "max"]

@@ -16,7 +16,7 @@ from worlds import World
 from duetime import CancelOutcome, Event, EventKind, FixedRate, Scheduler, Task, current_run, retry
 
 
-def test_the_seven_kinds() -> None:
+def test_the_kinds() -> None:
     assert issubclass(EventKind, enum.Enum)
     assert {kind.name for kind in EventKind} == {
         "SCHEDULED",
@@ -26,6 +26,7 @@ def test_the_seven_kinds() -> None:
         "FAILED",
         "CANCELLED",
         "MISSED",
+        "STUCK",
     }
 
 
@@ -222,6 +223,12 @@ def test_a_listener_may_call_any_method(world: World, kind: EventKind) -> None:
     scheduler.add_listener(listen, kinds=[kind])
     rule = FixedRate(0.001)
     seen: list[int] = []
+    gate = Gate()
+    if kind is EventKind.STUCK:
+        scheduler.after(0, gate, timeout=world.step, grace=0)
+        gate.entered()
+        world.leap(world.step)
+        gate.open()
 
     def job() -> bool:  # twice: a success that comes late, then a failure
         seen.append(1)

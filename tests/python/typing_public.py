@@ -94,6 +94,7 @@ def on_event(event: Event) -> None:
     assert_type(event.error, BaseException | None)
     assert_type(event.next_due, float | None)
     assert_type(event.missed, int | None)
+    assert_type(event.stack, str | None)
     event.run = 2  # type: ignore[misc]
 
 
@@ -169,6 +170,9 @@ def tasks(scheduler: Scheduler) -> None:
     Task(due=0, job=Report(), depends_on=[1.5])  # type: ignore[list-item]
     Task(7, due=0, job=lambda: None)
     Task(due=0.5, job=Report(), until=10, jitter=timedelta(seconds=1))
+    Task(due=0, job=Report(), timeout=timedelta(seconds=5), interrupt=True, grace=0.5)
+    Task(due=0, job=Report(), timeout=None)
+    Task(due=0, job=Report(), timeout="5")  # type: ignore[call-overload]
     assert_type(task.preview(3), list[float])
     Task(due=0, job=add, args=("one",))  # type: ignore[arg-type]
     Task(due=0, job=5)  # type: ignore[call-overload]
@@ -214,6 +218,7 @@ def shorthands(scheduler: Scheduler) -> None:
     assert_type(scheduler.at(12.5, Report(), id=5), Task)
     assert_type(scheduler.every(600, add, 1, first=SOON, until=SOON, jitter=1), Task)
     assert_type(scheduler.every(FixedDelay(600), Report(), first=0), Task)
+    scheduler.after(5, Report(), timeout=5, interrupt=True, grace=timedelta(seconds=1))
     scheduler.after(5, Report(), depends_on=[scheduler.at(SOON, Report()), "sum"])
     scheduler.after(5, add, "one")  # type: ignore[arg-type]
     scheduler.after(5, print, unknown=1)  # type: ignore[call-overload]
@@ -274,6 +279,7 @@ def questions(scheduler: Scheduler, id: TaskId) -> None:
     assert_type((stats.lateness.queue, stats.lateness.gil), tuple[Percentiles, Percentiles])
     assert_type((stats.lateness.gil.count, stats.lateness.gil.p99), tuple[int, float])
     assert_type((stats.runs, stats.failures, stats.missed), tuple[int, int, int])
+    assert_type(stats.stuck, int)
     assert_type((stats.done, stats.failed, stats.cancelled), tuple[int, int, int])
 
 

@@ -29,6 +29,7 @@ from support import (
     within,
 )
 
+import duetime
 from duetime import FixedRate, Task, retry
 
 
@@ -196,6 +197,44 @@ def test_end_timeout_and_cancel_in_one_instant(make: Any, order: tuple[str, ...]
         assert scheduler.wait_idle(WATCHDOG)
         assert calls == [task]
         assert len(log.ends(round_)) == 1
+
+
+@pytest.mark.parametrize(
+    "order", list(itertools.permutations(["end", "timeout", "cancel"])), ids=str
+)
+def test_end_own_timeout_and_cancel_in_one_instant(make: Any, order: tuple[str, ...]) -> None:
+    """pythonfutures#86: the same, with the timeout of the task itself."""
+    clock = CellClock()
+    scheduler = make(workers=2, clock=clock)
+    log = Log(scheduler)
+    for round_ in range(scaled(1000, 20)):
+        entered, gate, calls = threading.Event(), threading.Event(), []
+
+        def job(entered: Any = entered, gate: Any = gate) -> str:
+            entered.set()
+            gate.wait(WATCHDOG)
+            return "value"
+
+        task = scheduler.after(0, job, id=round_, timeout=1, grace=HOUR, interrupt=True)
+        task.add_done_callback(calls.append)
+        if round_ % 2:
+            assert entered.wait(WATCHDOG)
+        at = clock.seconds + 1
+        actions = {
+            "end": gate.set,
+            "timeout": lambda at=at: clock.moved(scheduler, at),
+            "cancel": task.cancel,
+        }
+        answers = dict(zip(order, together(*[actions[name] for name in order]), strict=True))
+        assert task.wait(WATCHDOG)
+        assert bool(answers["cancel"]) is (task.state is STATES.CANCELLED)
+        if task.state is STATES.FAILED:
+            assert type(task.exception()) is duetime.TaskTimeout
+        until(lambda calls=calls: len(calls) >= 1, "the callback")
+        assert scheduler.wait_idle(WATCHDOG)
+        assert calls == [task]
+        assert len(log.ends(round_)) == 1
+        assert scheduler.after(0, len, "the next").result(WATCHDOG) == 8, "it is not hit"
 
 
 def test_a_logging_handler_that_raises_fails_the_job_that_logs_only(manual: Any) -> None:

@@ -277,3 +277,21 @@ def test_waits_with_a_long_timeout_leave_nothing(make: Any, wait: str) -> None:
     assert (scheduler.next_due(), scheduler.tasks(STATES.WAITING)) == (None, [])
     assert sys.getallocatedblocks() - blocks < rounds // 20
     assert resident_kb() - kilobytes < 4_000
+
+
+@pytest.mark.parametrize("options", [{"timeout": HOUR}, {"timeout": HOUR, "interrupt": True}])
+def test_tasks_with_a_long_timeout_leave_nothing(make: Any, options: Any) -> None:
+    """wpull#166: the same, of the deadlines of tasks that end at once."""
+    scheduler, rounds = make(history=100), scaled(200_000, 4000)
+
+    def runs() -> None:
+        for _ in range(rounds // 2):
+            scheduler.after(0, noop, **options)
+        assert scheduler.wait_idle(WATCHDOG)
+
+    within(runs)
+    blocks, kilobytes = sys.getallocatedblocks(), resident_kb()
+    within(runs)
+    assert scheduler.stats().stuck == 0
+    assert sys.getallocatedblocks() - blocks < rounds // 20
+    assert resident_kb() - kilobytes < 4_000

@@ -21,6 +21,7 @@ from support import (
     scaled,
     switches,
     threads,
+    until,
 )
 
 import duetime
@@ -258,6 +259,27 @@ def test_a_job_that_never_returns_leaves_the_others_their_grid(make: Any, stuck:
             clock.moved(scheduler, HOUR * slot)
             assert ran.acquire(timeout=WATCHDOG) and ran.acquire(timeout=WATCHDOG)
         assert log.starts("a") == log.starts("b") == [HOUR * slot for slot in range(1, 21)]
+    finally:
+        gate.set()
+
+
+@pytest.mark.parametrize("stuck", [1, 3])
+def test_a_job_that_never_returns_is_given_up_and_replaced(make: Any, stuck: int) -> None:
+    """illospace#566: the same, where every worker hangs, but has a timeout."""
+    clock, gate, ran = CellClock(), threading.Event(), threading.Semaphore(0)
+    scheduler = make(workers=stuck, clock=clock)
+    log = Log(scheduler)
+    hung = [scheduler.after(0, gate.wait, WATCHDOG, timeout=60, grace=60) for _ in range(stuck)]
+    scheduler.every(FixedRate(HOUR, CATCH_UP), ran.release, id="a")
+    try:
+        for task in hung:
+            until(task.running, "the hung job")
+        for slot in range(1, 21):
+            clock.moved(scheduler, HOUR * slot)
+            assert ran.acquire(timeout=WATCHDOG)
+        assert log.starts("a") == [HOUR * slot for slot in range(1, 21)]
+        assert scheduler.stats().stuck == stuck
+        assert all(isinstance(task.exception(), duetime.TaskStuck) for task in hung)
     finally:
         gate.set()
 
