@@ -1,5 +1,5 @@
 /*
- * The wake-up protocol of src/idle.rs, src/room.rs and src/queue.rs, for spin.
+ * The wake-up protocol of src/idle.rs, src/room.rs, src/queue.rs and src/sleep.rs, for spin.
  *
  * How to read it. What happens under the queue's lock is one d_step: the lock makes it indivisible.
  * Reading the clock, ringing a bell after unlocking and falling asleep lie outside, and anything may
@@ -110,7 +110,7 @@ bool registry_closed; /* registry.rs */
 bool in_wait[W];
 byte alarm[W];
 
-/* What each worker owes: room.rs, struct Owed. */
+/* What each worker owes: owed.rs, struct Owed. */
 bool arrival[W];
 
 /* Ghosts. Awake: not asleep, not in a job, not gone. Summoned: off the list, and its bell is still
@@ -368,7 +368,7 @@ inline add(t, reading, bell) {
 proctype worker(byte w) {
     byte time, seen, next, bell = NONE, task = NONE;
 
-sleep: /* queue.rs, TaskQueue::sleep */
+sleep: /* sleep.rs, TaskQueue::sleep */
     time = clock;
     atomic {
         d_step {
@@ -406,7 +406,7 @@ sleep: /* queue.rs, TaskQueue::sleep */
             if
             :: next == DOZE ->
 #endif
-                /* queue.rs, TaskQueue::doze */
+                /* sleep.rs, TaskQueue::doze */
                 enter(w);
                 in_wait[w] = true;
                 awake[w] = false;

@@ -5,11 +5,12 @@
 
 use std::collections::HashSet;
 
+use crate::body::Work;
 use crate::chance::unit_random;
 use crate::error::Error;
 use crate::id::TaskId;
 use crate::links::Links;
-use crate::record::{Record, TaskRef, UniqueRef, Work};
+use crate::record::{Record, TaskRef, UniqueRef};
 use crate::registry::{Holder, Registry};
 use crate::shared::Shared;
 use crate::task::Task;

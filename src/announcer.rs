@@ -1,7 +1,7 @@
 //! The thread that sends DUE while all workers are busy. Invariant: it sends what nobody else does,
 //! on time, and starts no job.
 
-use crate::room::Owed;
+use crate::owed::Owed;
 use crate::shared::Shared;
 use crate::surroundings::Surroundings;
 

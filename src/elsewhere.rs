@@ -4,10 +4,10 @@
 use std::sync::Arc;
 
 use crate::attempt::Attempt;
+use crate::body::Work;
 use crate::inside::{Place, enter};
 use crate::job::{Outcome, contain};
 use crate::later::{Completion, Later, StopHook, Unfinished};
-use crate::record::Work;
 use crate::shared::Shared;
 use crate::story::Story;
 

@@ -4,7 +4,7 @@
 
 use crate::deadlines::{Overdue, Timed};
 use crate::job::{contain, discard};
-use crate::room::Owed;
+use crate::owed::Owed;
 use crate::shared::Shared;
 use crate::story::Story;
 use crate::surroundings::Surroundings;

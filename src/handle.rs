@@ -7,12 +7,13 @@ use std::sync::{Arc, Weak};
 use std::time::Duration;
 
 use crate::clock::{Timestamp, deadline};
+use crate::ending::{Ended, Watch};
 use crate::error::Error;
 use crate::id::TaskId;
 use crate::info::TaskInfo;
 use crate::inside::{Place, enter, holds};
 use crate::job::{JobError, Value, contain, discard};
-use crate::record::{Ended, TaskRef, Watch};
+use crate::record::TaskRef;
 use crate::run::{Host, Run, identity, inside_run_of};
 use crate::state::{CancelOutcome, TaskState};
 use crate::sync::{Generation, Signal};

@@ -4,25 +4,27 @@
 
 use std::any::Any;
 
-use crate::clock::{Alarm, Pace, Rest, Timestamp, Waker};
+use crate::clock::{Pace, Timestamp, Waker};
 use crate::deadlines::Calls;
+use crate::ending::End;
 use crate::error::Error;
 use crate::heap::Entry;
 use crate::hold::Resumed;
 use crate::job::discard;
-use crate::nap::{Look, Sleeper};
+use crate::outcome::{Outcome, Over};
 use crate::overtime::Since;
-use crate::patience::Patience;
-use crate::record::{End, Outcome, Over, Place, TaskRef};
-use crate::room::{Last, Owed, Phase, Room, Take};
+use crate::owed::{Last, Owed};
+use crate::record::{Place, TaskRef};
+use crate::room::{Phase, Room};
 use crate::state::{CancelMove, Control, ControlOutcome};
 use crate::stats::Stats;
 use crate::sync::{Condvar, Generation, Mutex, MutexGuard};
+use crate::taking::Take;
 
 pub(crate) struct TaskQueue {
     room: Mutex<Room>,
     /// One bell a worker, and the last one for the announcer. All used with the one lock.
-    bells: Box<[Condvar]>,
+    pub(crate) bells: Box<[Condvar]>,
     /// Those of the two that watch over timeouts. Used with the same lock.
     pub(crate) watchdog: Condvar,
     pub(crate) enforcer: Condvar,
@@ -106,7 +108,7 @@ impl TaskQueue {
         self.lock().alive -= 1;
     }
 
-    fn pace_is_free(&self) -> bool {
+    pub(crate) fn pace_is_free(&self) -> bool {
         matches!(self.pace, Pace::Free)
     }
 
@@ -253,34 +255,6 @@ impl TaskQueue {
         discard(gone);
     }
 
-    /// The announcer's sleep: until a task is due whose DUE event was not sent. `false` when the
-    /// queue closes.
-    pub(crate) fn sleep_announcer(&self, now: &dyn Fn() -> Timestamp) -> bool {
-        let mut patience = Patience::default();
-        let mut moves = self.lock().moves;
-        loop {
-            let time = now();
-            let mut room = self.lock();
-            if room.has_moved(&mut moves) {
-                continue;
-            }
-            if room.phase != Phase::Open {
-                return false; // the workers send what is left
-            }
-            // While others send, they send all; afterwards it looks again.
-            let due = if room.announcing == 0 { room.waiting.head_due() } else { None };
-            if due.is_some_and(|due| due <= time) {
-                return true;
-            }
-            let alarm = due.map_or(Alarm::Never, |due| self.pace.alarm(time, due));
-            let alarm = patience.stretch(alarm, time);
-            room.announcer = Some(due.unwrap_or(Timestamp::MAX));
-            let bell = &self.bells[self.bells.len() - 1];
-            room = crate::slack::precisely(alarm, || bell.wait(room, alarm));
-            room.announcer = None;
-        }
-    }
-
     /// Pays what is owed without taking anything; tells those who wait for quiet, or for the end.
     pub(crate) fn settle(&self, now: Timestamp, owed: &mut Owed) {
         let mut room = self.lock();
@@ -296,71 +270,13 @@ impl TaskQueue {
     }
 
     /// Unlocks, and tells those who wait for quiet or for the end, if it is that.
-    fn unlock_and_tell(&self, mut room: MutexGuard<'_, Room>, now: Timestamp) {
+    pub(crate) fn unlock_and_tell(&self, mut room: MutexGuard<'_, Room>, now: Timestamp) {
         let mut wakers = room.quiet_wakers(now);
         if room.is_deserted() {
             wakers.extend(room.wakers.take_exit());
         }
         self.unlock(room, now);
         call(wakers);
-    }
-
-    /// Puts a worker to sleep until a task is due at the clock's time or the queue closes. The
-    /// clock is read with no lock held.
-    pub(crate) fn sleep(&self, owed: &mut Owed, now: &dyn Fn() -> Timestamp) {
-        let mut patience = Patience::default();
-        loop {
-            let time = now();
-            let mut room = self.lock();
-            if room.has_moved(&mut owed.moves) {
-                continue;
-            }
-            if room.is_over() || room.head_for_workers().is_some_and(|due| due <= time) {
-                if !owed.arrival {
-                    room.idle.depart();
-                    owed.arrival = true;
-                }
-                room.come_to_door(time, owed);
-                return;
-            }
-            if room.rebuild() {
-                let gone = room.take_gone();
-                drop(room); // between two pieces whoever waits for the lock gets it
-                discard(gone);
-                continue;
-            }
-            room.settle(time, owed);
-            let wakers = room.quiet_wakers(time);
-            if !wakers.is_empty() {
-                self.unlock(room, time);
-                call(wakers);
-                continue;
-            }
-            self.doze(room, time, owed, &mut patience);
-        }
-    }
-
-    /// A worker is about to leave its surroundings, only to let others in.
-    pub(crate) fn come_to_door(&self, now: Timestamp, owed: &mut Owed) {
-        self.lock().come_to_door(now, owed);
-    }
-
-    /// One stretch of sleep. Afterwards the worker is off the list of the idle.
-    fn doze<'a>(
-        &'a self,
-        mut room: MutexGuard<'a, Room>,
-        now: Timestamp,
-        owed: &mut Owed,
-        patience: &mut Patience,
-    ) {
-        let worker = owed.worker;
-        let (head, second) = (room.head_for_workers(), room.second_due());
-        let due = room.idle.enter(worker, head, second);
-        let alarm = due.map_or(Alarm::Never, |due| self.pace.alarm(now, due));
-        let alarm = patience.stretch(alarm, now);
-        room = crate::slack::precisely(alarm, || self.bells[worker].wait(room, alarm));
-        let by_itself = room.idle.leave(worker);
-        owed.arrival = !by_itself;
     }
 
     /// Ends every sleeper's sleep: the phase changed.
@@ -391,7 +307,7 @@ impl TaskQueue {
         }
     }
 
-    fn ring(&self, workers: &[usize]) {
+    pub(crate) fn ring(&self, workers: &[usize]) {
         workers.iter().for_each(|&worker| self.bells[worker].notify_one());
     }
 
@@ -440,46 +356,6 @@ impl TaskQueue {
         }
     }
 
-    /// Whether nothing but sleeping runs is in hand and nothing is due; and what comes next.
-    pub(crate) fn quiet(&self, now: Timestamp) -> Option<Rest> {
-        let mut room = self.lock();
-        room.is_quiet(now, true).then(|| Rest { next: room.next_step(now) })
-    }
-
-    /// Has `waker` called once when nothing is in hand and nothing is due; `None` if that is now.
-    pub(crate) fn when_quiet(
-        &self,
-        now: Timestamp,
-        despite_naps: bool,
-        waker: Waker,
-    ) -> Option<u64> {
-        let mut room = self.lock();
-        if room.is_quiet(now, despite_naps) {
-            drop(room);
-            drop(waker);
-            return None;
-        }
-        Some(room.wakers.add_quiet(despite_naps, waker))
-    }
-
-    /// Has `waker` called once when the last worker and the last run ended; `None` if that was
-    /// before.
-    pub(crate) fn when_exited(&self, waker: Waker) -> Option<u64> {
-        let mut room = self.lock();
-        if room.is_deserted() {
-            return None;
-        }
-        Some(room.wakers.add_exit(waker))
-    }
-
-    /// Takes back a waker of either kind.
-    pub(crate) fn forget_waker(&self, key: u64) {
-        let mut room = self.lock();
-        let waker = room.wakers.remove(key);
-        drop(room);
-        drop(waker);
-    }
-
     /// A thread ends.
     pub(crate) fn exit(&self, now: Timestamp, owed: &mut Owed) {
         let mut room = self.lock();
@@ -488,45 +364,6 @@ impl TaskQueue {
         // Those who watch over timeouts may have waited for this one to end.
         room.deadlines.calls = Calls { watchdog: true, enforcer: true };
         self.unlock_and_tell(room, now);
-    }
-
-    /// Looks at the clock for a run that sleeps on it; `None` if its sleep is over.
-    pub(crate) fn look(
-        &self,
-        sleeper: &Sleeper<'_>,
-        patience: &mut Patience,
-        now: &dyn Fn() -> Timestamp,
-    ) -> Option<Look> {
-        let moves = self.lock().moves;
-        let time = now();
-        if self.lock().has_slept(sleeper, time) {
-            return None;
-        }
-        let alarm = patience.stretch(self.pace.alarm(time, sleeper.deadline), time);
-        Some(Look { time, moves, alarm })
-    }
-
-    /// Has `waker` called once when the sleeper is to look again; `None` if that is now.
-    pub(crate) fn nap(&self, sleeper: &Sleeper<'_>, look: Look, waker: Waker) -> Option<u64> {
-        let mut room = self.lock();
-        if room.has_moved(&mut { look.moves }) || room.has_slept(sleeper, look.time) {
-            drop(room);
-            drop(waker);
-            return None;
-        }
-        let key = room.naps.begin(sleeper, waker);
-        let wakers = room.quiet_wakers(look.time);
-        drop(room);
-        call(wakers);
-        Some(key)
-    }
-
-    /// Takes the waker of a nap back, if it was not called.
-    pub(crate) fn end_nap(&self, key: u64) {
-        let mut room = self.lock();
-        let waker = room.naps.end(key);
-        drop(room);
-        drop(waker);
     }
 }
 

@@ -3,22 +3,20 @@
 //! end; only the series is shared, with who looks ahead), and no user value is dropped under a
 //! lock: what goes is handed out to be dropped.
 //!
-//! A plain one-off task is small (64 bytes and its job): what only some tasks have lies in a
-//! [`Full`] part, made when it is first needed.
+//! A plain one-off task is small (64 bytes and its job). How a task ends is in [`crate::outcome`].
 
 use std::any::Any;
-use std::mem;
 use std::sync::Arc;
 
+use crate::body::{Body, Full, Label, Work};
 use crate::clock::Timestamp;
 use crate::id::TaskId;
 use crate::info::{Facts, Ran, TaskInfo};
-use crate::job::{DependencyFailed, Job, JobError, Value};
+use crate::job::JobError;
 use crate::leash::Leash;
-use crate::plan::Plan;
 use crate::recurrence::Next;
-use crate::series::{Ahead, Position};
-use crate::state::{StateCell, TaskState};
+use crate::series::Ahead;
+use crate::state::StateCell;
 use crate::sync::{AtomicI64, AtomicU8, AtomicU16, Ordering, SmallMutex};
 
 /// A shared record. Without the weak count of std's `Arc`, which nobody needs here.
@@ -43,7 +41,7 @@ pub(crate) struct Record {
     /// or by run control. Read by anybody for information, so Relaxed everywhere.
     due: AtomicI64,
     /// Taken after the queue's lock, never before it.
-    body: SmallMutex<Body>,
+    pub(crate) body: SmallMutex<Body>,
 }
 
 /// Where a task's entry is.
@@ -75,121 +73,7 @@ const PASS: u8 = 0b0010_0000;
 /// Its attempts have a timeout.
 const TIMED: u8 = 0b1000_0000;
 
-enum Body {
-    /// A job without rules, that nobody waits for.
-    Plain(Box<dyn Job>),
-    /// All else. `None`: a plain job that was taken out.
-    Full(Option<Box<Full>>),
-}
-
-#[derive(Default)]
-pub(crate) struct Full {
-    pub(crate) name: Option<TaskId>,
-    pub(crate) work: Option<Work>,
-    pub(crate) label: Option<Label>,
-    /// Whether it is a series that never ends by itself.
-    pub(crate) endless: bool,
-    pub(crate) facts: Facts,
-    /// Where in its series a running task is, for who looks ahead.
-    pub(crate) position: Option<Position>,
-    /// Why the last failed run failed, or what cancelled a task that never ran.
-    pub(crate) error: Option<JobError>,
-    pub(crate) ended: Option<Ended>,
-    pub(crate) watchers: Watchers,
-    pub(crate) watchers_made: u64,
-    /// That of the run that goes on, if somebody keeps it.
-    pub(crate) leash: Option<Arc<Leash>>,
-}
-
-/// What the describer of a task put on it.
-pub(crate) type Label = Arc<dyn Any + Send + Sync>;
-
-/// What a task ended with, why a run before failed, and its label.
-pub(crate) type Outcome = (Option<Ended>, Option<JobError>, Option<Label>);
-
-/// A job with its rules.
-pub(crate) struct Work {
-    pub(crate) job: Box<dyn Job>,
-    pub(crate) plan: Option<Box<Plan>>,
-}
-
-/// How a task ended, with what its holder may ask for.
-#[derive(Clone, Debug)]
-pub(crate) enum Ended {
-    Done(Value),
-    Failed(JobError),
-    Cancelled,
-}
-
-impl Ended {
-    pub(crate) fn state(&self) -> TaskState {
-        match self {
-            Self::Done(_) => TaskState::Done,
-            Self::Failed(_) => TaskState::Failed,
-            Self::Cancelled => TaskState::Cancelled,
-        }
-    }
-}
-
-/// What a task is ended with.
-pub(crate) struct End<'a> {
-    pub(crate) ran: Option<&'a Ran>,
-    pub(crate) as_it_ran: Ended,
-    pub(crate) if_stopped: Ended,
-}
-
-impl<'a> End<'a> {
-    /// A cancel of a task that does not run.
-    pub(crate) const CANCEL: Self =
-        Self { ran: None, as_it_ran: Ended::Cancelled, if_stopped: Ended::Cancelled };
-
-    /// The end of a one-off task with its run.
-    pub(crate) fn of_run(ran: &'a Ran, ended: &Ended) -> Self {
-        Self { ran: Some(ran), as_it_ran: ended.clone(), if_stopped: ended.clone() }
-    }
-}
-
-/// What comes of an end. To be looked at, and dropped, with no lock held.
-pub(crate) struct Over {
-    pub(crate) ended: Ended,
-    /// The job of a task that was cancelled.
-    pub(crate) work: Option<Work>,
-    pub(crate) facts: Facts,
-    /// Those that depended on it and are to be brought, if it is DONE; else the first of those that
-    /// were cancelled with it.
-    pub(crate) dependents: Vec<TaskRef>,
-    /// Whom to call, once.
-    pub(crate) watchers: Watchers,
-    /// The error of an earlier run.
-    pub(crate) old_error: Option<JobError>,
-    /// What was kept for who looks ahead.
-    pub(crate) position: Option<Position>,
-}
-
-impl Over {
-    /// Whether nobody is to be told, and there is nothing of a user in it.
-    pub(crate) fn is_quiet(&self) -> bool {
-        let nothing = match &self.ended {
-            Ended::Done(value) => value.is_unit(),
-            Ended::Failed(_) => false,
-            Ended::Cancelled => true,
-        };
-        let unused = self.work.is_none() && self.old_error.is_none() && self.position.is_none();
-        nothing && unused && self.dependents.is_empty() && self.watchers.is_empty()
-    }
-}
-
-/// Who wants to know of a task's end: a waiting thread, or a done-callback.
-pub(crate) trait Watch: Any + Send {
-    fn ended(self: Box<Self>, task: &TaskRef);
-
-    /// The user's value in it.
-    fn shown(&self) -> &dyn Any;
-}
-
-pub(crate) type Watchers = Vec<(u64, Box<dyn Watch>)>;
-
-const _: () = assert!(size_of::<Body>() == 16 && size_of::<Record>() <= 48);
+const _: () = assert!(size_of::<Record>() <= 48);
 
 impl Record {
     /// Its number is still to be set.
@@ -362,7 +246,7 @@ impl Record {
 
     /// Works on the full part, which is made if it was not there. `code` is ours, short, and
     /// drops nothing of a user.
-    fn with<T>(&self, code: impl FnOnce(&mut Full) -> T) -> T {
+    pub(crate) fn with<T>(&self, code: impl FnOnce(&mut Full) -> T) -> T {
         let mut body = self.body.lock();
         code(body.full())
     }
@@ -401,50 +285,8 @@ impl Record {
         }
     }
 
-    pub(crate) fn last_error(&self) -> Option<JobError> {
-        match &*self.body.lock() {
-            Body::Full(Some(full)) => full.error.clone(),
-            _ => None,
-        }
-    }
-
     pub(crate) fn is_endless(&self) -> bool {
         matches!(&*self.body.lock(), Body::Full(Some(full)) if full.endless)
-    }
-
-    /// Notes what cancelled the task, which never ran.
-    pub(crate) fn note_cause(&self, cause: &Arc<DependencyFailed>, text: &Arc<str>) {
-        self.with(|full| {
-            full.error = Some(Arc::clone(cause).into());
-            full.facts.error = Some(Arc::clone(text));
-            full.facts.cause = Some(Arc::clone(cause));
-        });
-    }
-
-    /// What cancelled the task, if that was one that it depended on.
-    pub(crate) fn cause(&self) -> Option<JobError> {
-        self.facts().cause.map(JobError::from)
-    }
-
-    pub(crate) fn visit_outcome(&self, show: &mut dyn FnMut(&dyn Any)) {
-        if let Body::Full(Some(full)) = &*self.body.lock() {
-            if let Some(Ended::Done(value)) = &full.ended {
-                show(value);
-            }
-            full.show_error(show);
-            full.show_label(show);
-        }
-    }
-
-    /// Takes out what the task ended with; from now on it is as if it had no result.
-    pub(crate) fn take_outcome(&self) -> Outcome {
-        match &mut *self.body.lock() {
-            Body::Full(Some(full)) => {
-                let ended = full.ended.as_mut().map(|ended| mem::replace(ended, Ended::Cancelled));
-                (ended, full.error.take(), full.label.take())
-            }
-            _ => (None, None, None),
-        }
     }
 
     /// Puts the job back after a run that `next` follows, and moves the task on to that, in one step
@@ -511,76 +353,6 @@ impl Record {
         Ahead { due: waiting.map(|_| self.due()), series }
     }
 
-    /// Moves the state to its end and keeps how it ended, in one step for whoever waits. Where
-    /// nobody `can_ask` and nothing is kept, nothing is made to keep it in. A job that is still
-    /// there goes.
-    pub(crate) fn end(&self, end: &End<'_>, can_ask: bool) -> Over {
-        let mut body = self.body.lock();
-        let stopped = self.state.end(end.as_it_ran.state(), end.if_stopped.state());
-        let ended = if stopped { &end.if_stopped } else { &end.as_it_ran }.clone();
-        // How a cancelled task ended can be told from its state.
-        let keep = can_ask && !matches!(ended, Ended::Cancelled);
-        let work = body.take_work();
-        if let Body::Full(None) = *body
-            && !keep
-        {
-            let mut facts = Facts::default();
-            end.ran.into_iter().for_each(|ran| facts.note(ran));
-            return Over {
-                ended,
-                work,
-                facts,
-                dependents: Vec::new(),
-                watchers: Vec::new(),
-                old_error: None,
-                position: None,
-            };
-        }
-        let full = body.full();
-        if let Some(leash) = full.leash.take()
-            && stopped
-        {
-            leash.pull();
-        }
-        let old_error = end.ran.and_then(|ran| full.note(ran));
-        full.ended = Some(ended.clone());
-        let watchers = mem::take(&mut full.watchers);
-        let (dependents, position) = (Vec::new(), full.position.take());
-        let facts = full.facts.clone();
-        Over { ended, work, facts, dependents, watchers, old_error, position }
-    }
-
-    pub(crate) fn ended(&self) -> Option<Ended> {
-        let body = self.body.lock();
-        match (&*body, self.state.get()) {
-            (Body::Full(Some(full)), _) if full.ended.is_some() => full.ended.clone(),
-            (_, TaskState::Cancelled) => Some(Ended::Cancelled),
-            _ => None,
-        }
-    }
-
-    /// Has `watcher` called at the end, or gives it back if the end was before. Whoever ends the
-    /// task moves the state before it takes the watchers, and takes them under this lock: a watcher
-    /// that comes before the move is taken, and one that comes after it is given back.
-    pub(crate) fn watch(&self, watcher: Box<dyn Watch>) -> Result<u64, Box<dyn Watch>> {
-        let mut body = self.body.lock();
-        if self.state.get().is_end() {
-            return Err(watcher);
-        }
-        let full = body.full();
-        full.watchers_made += 1;
-        full.watchers.push((full.watchers_made, watcher));
-        Ok(full.watchers_made)
-    }
-
-    /// Takes a watcher back.
-    pub(crate) fn unwatch(&self, key: u64) -> Option<Box<dyn Watch>> {
-        self.with(|full| {
-            let at = full.watchers.iter().position(|(made, _)| *made == key)?;
-            Some(full.watchers.remove(at).1)
-        })
-    }
-
     /// Shows every user value that this record owns, under its lock: `show` only looks.
     pub(crate) fn visit(&self, show: &mut dyn FnMut(&dyn Any)) {
         match &*self.body.lock() {
@@ -588,80 +360,5 @@ impl Record {
             Body::Full(Some(full)) => full.visit(show),
             Body::Full(None) => {}
         }
-    }
-}
-
-impl Full {
-    fn note(&mut self, ran: &Ran) -> Option<JobError> {
-        self.facts.note(ran);
-        ran.error().and_then(|error| self.error.replace(error.clone()))
-    }
-
-    /// Shows the error if nobody else shares it: an event that is on its way, say.
-    fn show_error(&self, show: &mut dyn FnMut(&dyn Any)) {
-        if let Some(error) = &self.error {
-            let again = matches!(&self.ended, Some(Ended::Failed(other)) if other.is(error));
-            if error.sharers() == 1 + usize::from(again) {
-                show(error);
-            }
-        }
-    }
-
-    /// The same for the label.
-    fn show_label(&self, show: &mut dyn FnMut(&dyn Any)) {
-        if let Some(label) = self.label.as_ref().filter(|label| Arc::strong_count(label) == 1) {
-            show(&**label);
-        }
-    }
-
-    fn visit(&self, show: &mut dyn FnMut(&dyn Any)) {
-        if let Some(Work { job, plan }) = &self.work {
-            show(&**job);
-            plan.iter().for_each(|plan| plan.visit(show));
-        }
-        self.show_error(show);
-        self.show_label(show);
-        for (_, watcher) in &self.watchers {
-            show(watcher.shown());
-        }
-    }
-}
-
-impl Body {
-    fn take_work(&mut self) -> Option<Work> {
-        if let Self::Full(full) = self {
-            return full.as_mut()?.work.take();
-        }
-        match mem::replace(self, Self::Full(None)) {
-            Self::Plain(job) => Some(Work { job, plan: None }),
-            Self::Full(_) => None,
-        }
-    }
-
-    /// The rules of a task that waits, if it has any.
-    fn plan(&mut self) -> Option<&mut Plan> {
-        match self {
-            Self::Full(Some(full)) => full.work.as_mut()?.plan.as_deref_mut(),
-            _ => None,
-        }
-    }
-
-    fn full(&mut self) -> &mut Full {
-        if let Self::Plain(_) = self
-            && let Self::Plain(job) = mem::replace(self, Self::Full(None))
-        {
-            let work = Some(Work { job, plan: None });
-            *self = Self::Full(Some(Box::new(Full { work, ..Full::default() })));
-        }
-        match self {
-            Self::Full(full) => full.get_or_insert_default(),
-            Self::Plain(_) => unreachable!("replaced above"),
-        }
-    }
-}
-
-impl std::fmt::Debug for Body {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.write_str("Body")
     }
 }

@@ -7,10 +7,12 @@ use std::mem;
 use foldhash::fast::RandomState;
 
 use crate::dependents::Dependents;
+use crate::ending::End;
 use crate::error::Error;
 use crate::id::TaskId;
 use crate::info::TaskInfo;
-use crate::record::{End, Over, TaskRef};
+use crate::outcome::Over;
+use crate::record::TaskRef;
 use crate::roll::{Counting, Roll};
 use crate::stats::Totals;
 

@@ -7,10 +7,10 @@ use crate::door::{Door, Side};
 use crate::error::Error;
 use crate::heap::{DueHeap, Entry, Live};
 use crate::idle::Idle;
-use crate::info::Ran;
 use crate::limits::Groups;
 use crate::nap::{Naps, Sleeper};
-use crate::record::{Ended, Over, Place, TaskRef};
+use crate::owed::Owed;
+use crate::record::{Place, TaskRef};
 use crate::registry::Registry;
 use crate::reserve::Reserve;
 use crate::state::{CancelMove, TaskState};
@@ -40,10 +40,10 @@ pub(crate) struct Room {
     /// Those whose DUE event was sent. Empty while nobody listens for it.
     pub(crate) announced: DueHeap<TaskRef>,
     /// Due tasks that wait for a place in their group.
-    groups: Groups,
+    pub(crate) groups: Groups,
     pub(crate) registry: Registry,
     pub(crate) idle: Idle,
-    door: Door,
+    pub(crate) door: Door,
     pub(crate) phase: Phase,
     /// Whether nothing is to start, for now.
     pub(crate) paused: bool,
@@ -80,53 +80,9 @@ pub(crate) struct Room {
     pub(crate) alive: usize,
 }
 
-/// What a worker owes the queue since it last held the lock.
-#[derive(Default)]
-pub(crate) struct Owed {
-    /// Which worker it is.
-    pub(crate) worker: usize,
-    /// It was woken and is on its way.
-    pub(crate) arrival: bool,
-    /// Where it is, for the door of its surroundings.
-    pub(crate) side: Side,
-    /// Its run is over.
-    pub(crate) run: bool,
-    /// The group of that run.
-    pub(crate) group: Option<u16>,
-    /// The task of that run is to be ended.
-    pub(crate) last: Option<Last>,
-    /// What it took out of the queue has been told.
-    pub(crate) telling: bool,
-    /// How often it knows the clock to have been moved by hand.
-    pub(crate) moves: u64,
-}
-
-/// A task's last run.
-pub(crate) struct Last {
-    pub(crate) task: TaskRef,
-    pub(crate) ran: Ran,
-    pub(crate) ended: Ended,
-}
-
-/// How many due tasks one call lets wait for their groups: less than a millisecond's work. The worker
-/// then finds that there are more.
-const AT_ONCE: usize = 4096;
-
 /// How many entries of a retiring heap a worker looks at in one go: a tenth of a millisecond's work,
 /// or a few where no task is in the caches.
 const PIECE: usize = 512;
-
-/// What a worker got.
-pub(crate) enum Take {
-    /// Nothing yet: somebody is to be told first of the task that it has ended.
-    Over(TaskRef, Over),
-    /// A task, moved to RUNNING.
-    Task(Entry<TaskRef>),
-    /// Nothing is due.
-    Nothing,
-    /// Nothing will ever be due.
-    Closed,
-}
 
 impl Room {
     pub(crate) fn new(workers: usize, registry: Registry, groups: Groups) -> Self {
@@ -246,7 +202,7 @@ impl Room {
     }
 
     /// Lets the first of those in that wait for a place in `group`, if one is free.
-    fn let_in(&mut self, group: u16) {
+    pub(crate) fn let_in(&mut self, group: u16) {
         self.announced.bury(self.groups.take_gone());
         if let Some(entry) = self.groups.let_in(group) {
             entry.task.set_place(Place::Announced); // or nobody wanted to hear of it
@@ -282,7 +238,7 @@ impl Room {
 
     /// It went in. Once a wake-up, not once a job.
     #[cold]
-    fn go_in(&mut self, now: Timestamp, owed: &mut Owed) {
+    pub(crate) fn go_in(&mut self, now: Timestamp, owed: &mut Owed) {
         owed.side = Side::Inside;
         self.door.enter(now);
     }
@@ -310,95 +266,6 @@ impl Room {
         }
     }
 
-    /// Whether workers sleep though all is over: they slept for tasks that waited for their group.
-    pub(crate) fn keeps_sleepers(&self, take: &Take) -> bool {
-        matches!(take, Take::Closed) && self.phase == Phase::Draining && !self.idle.is_empty()
-    }
-
-    pub(crate) fn take(&mut self, now: Timestamp, owed: &mut Owed) -> Take {
-        if self.phase == Phase::Closed {
-            return Take::Closed;
-        }
-        if self.paused {
-            return Take::Nothing;
-        }
-        let mut turned_away = 0;
-        while turned_away < AT_ONCE
-            && let Some(entry) = self.pop_ready(now)
-        {
-            let group = entry.task.group();
-            if let Some(group) = group
-                && !self.groups.enter(group)
-            {
-                self.groups.turn_away(group, entry);
-                turned_away += 1;
-                continue;
-            }
-            // A cancel needs the lock to leave WAITING, so this start always wins; the move still
-            // says so itself.
-            if entry.task.state.try_start() {
-                self.running += 1;
-                owed.group = group;
-                self.note_start(entry.due, now);
-                self.deadlines.expect(entry.task.is_timed());
-                return Take::Task(entry);
-            }
-        }
-        if self.is_over() { Take::Closed } else { Take::Nothing }
-    }
-
-    /// A run that was due at `due` starts.
-    fn note_start(&mut self, due: Timestamp, now: Timestamp) {
-        let (late, waited) = (now.nanos_since(due), self.door.waited(due, now));
-        self.registry.totals.starts.note(late, waited);
-    }
-
-    /// Whether no task that is not due now will ever be taken.
-    pub(crate) fn is_over(&mut self) -> bool {
-        match self.phase {
-            Phase::Open => false,
-            Phase::Draining => {
-                // Also what waits for its group: its place may be taken by a run that goes on
-                // elsewhere, whose end wakes a worker.
-                let left = self.next_due().is_some_and(|due| due <= self.drained_at);
-                self.announcing == 0 && !left
-            }
-            Phase::Closed => true,
-        }
-    }
-
-    /// Takes the earliest entry out that is due and may start: its DUE event was sent, or nobody
-    /// wants it.
-    fn pop_ready(&mut self, now: Timestamp) -> Option<Entry<TaskRef>> {
-        let now = now.max(self.drained_at);
-        if self.tells_due {
-            let unannounced = self.waiting.head_due().is_some_and(|due| due <= now);
-            return if unannounced || self.announcing > 0 {
-                None
-            } else {
-                self.announced.pop_due(now)
-            };
-        }
-        let announced = match (self.announced.head(), self.waiting.head()) {
-            (Some(announced), Some(waiting)) => announced > waiting, // greatest comes first
-            (announced, _) => announced.is_some(),
-        };
-        if announced { self.announced.pop_due(now) } else { self.waiting.pop_due(now) }
-    }
-
-    /// The due time of the earliest waiting task.
-    pub(crate) fn head_due(&mut self) -> Option<Timestamp> {
-        match (self.announced.head_due(), self.waiting.head_due()) {
-            (Some(announced), Some(waiting)) => Some(announced.min(waiting)),
-            (announced, waiting) => announced.or(waiting),
-        }
-    }
-
-    /// The same, of all that wait.
-    pub(crate) fn next_due(&mut self) -> Option<Timestamp> {
-        self.head_due().into_iter().chain(self.groups.head_due()).min()
-    }
-
     /// How many tasks wait.
     pub(crate) fn waiting_count(&self) -> usize {
         self.waiting.len() + self.announced.len() + self.groups.len() + self.held
@@ -407,23 +274,6 @@ impl Room {
     /// How many of them are due, and wait for a place in their group.
     pub(crate) fn crowded_count(&self) -> usize {
         self.groups.len()
-    }
-
-    /// The same as [`Room::head_due`] for the workers, to whom nothing is due while DUE events are being
-    /// sent, nor while the scheduler is paused.
-    pub(crate) fn head_for_workers(&mut self) -> Option<Timestamp> {
-        if self.announcing > 0 || self.paused { None } else { self.head_due() }
-    }
-
-    pub(crate) fn second_due(&self) -> Option<Timestamp> {
-        self.waiting.second_due()
-    }
-
-    /// When something happens next after `now`: a task is due, a sleeping run wakes, or the time of a
-    /// run is up.
-    pub(crate) fn next_step(&mut self, now: Timestamp) -> Option<Timestamp> {
-        let head = self.waiting.head_due().filter(|&due| due > now);
-        head.into_iter().chain(self.naps.next_due()).chain(self.deadlines.next()).min()
     }
 
     /// Whether there is anything to take by [`Room::take_gone`].

@@ -4,15 +4,16 @@
 use std::time::Duration;
 
 use crate::attempt::Attempt;
+use crate::body::Work;
 use crate::chance::unit_random;
 use crate::clock::Timestamp;
+use crate::ending::{End, Ended};
 use crate::event::{Event, EventKind};
 use crate::info::Ran;
 use crate::job::{JobError, Outcome, describe, discard};
+use crate::owed::Last;
 use crate::plan::Verdict;
-use crate::record::{End, Ended, Work};
 use crate::recurrence::Next;
-use crate::room::Last;
 use crate::shared::Shared;
 use crate::timeout::{TaskStuck, TaskTimeout};
 

@@ -6,6 +6,7 @@ use std::num::NonZeroU64;
 use std::sync::Arc;
 use std::time::Duration;
 
+use crate::body::Label;
 use crate::clock::{Timestamp, saturating_nanos};
 use crate::dependency::Dependency;
 use crate::error::Error;
@@ -13,7 +14,6 @@ use crate::id::TaskId;
 use crate::job::{IntoJob, Job, JobError};
 use crate::limits::Names;
 use crate::plan::{GroupName, Plan};
-use crate::record::Label;
 use crate::recurrence::{OneTime, Recurrence};
 use crate::retry::RetryPolicy;
 use crate::series::{Ahead, Series, Slot};

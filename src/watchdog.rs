@@ -1,7 +1,7 @@
 //! The thread that sees whose time is up. Invariant: it runs nothing of a user's but the clock, and
 //! waits for nobody, so that no job and no listener can keep it from telling another run to stop.
 
-use crate::room::Owed;
+use crate::owed::Owed;
 use crate::shared::Shared;
 
 /// Its whole life.

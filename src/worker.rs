@@ -13,12 +13,13 @@ use crate::elsewhere::hand_on;
 use crate::event::EventKind;
 use crate::heap::Entry;
 use crate::job::Outcome;
+use crate::owed::{Last, Owed};
 use crate::record::TaskRef;
-use crate::room::{Last, Owed, Take};
 use crate::run::{Host, Run, run_job};
 use crate::shared::Shared;
 use crate::story::Story;
 use crate::surroundings::{Pause, Surroundings};
+use crate::taking::Take;
 
 /// The whole life of the thread of `worker`.
 pub(crate) fn live(shared: &Shared, worker: usize, surroundings: &dyn Surroundings) {

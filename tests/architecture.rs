@@ -16,26 +16,30 @@ scheduler: admission builder clock crew error event handle id info job record re
     shared state stats task
 builder: clock crew error event limits queue reading registry room scheduler shared stops
     surroundings sync threads
-admission: chance error id links record registry shared task
+admission: body chance error id links record registry shared task
 links: dependency error id job record registry run shared task
 crew: closing error shared surroundings threads
 closing: room shared state
 threads: announcer enforcer error inside shared surroundings sync watchdog worker
-announcer: room shared surroundings
-watchdog: room shared
-enforcer: deadlines job room shared story surroundings timeout
-worker: attempt clock deadlines door elsewhere event heap job record room run shared story
-    surroundings
-elsewhere: attempt inside job later record shared story
-story: attempt chance clock event info job plan record recurrence room shared timeout
-shared: clock error event handle hold inside job limits nap patience queue reading record room run
-    state stops sync timeout
+announcer: owed shared surroundings
+watchdog: owed shared
+enforcer: deadlines job owed shared story surroundings timeout
+worker: attempt clock deadlines door elsewhere event heap job owed record run shared story
+    surroundings taking
+elsewhere: attempt body inside job later shared story
+story: attempt body chance clock ending event info job owed plan recurrence shared timeout
+shared: clock ending error event handle hold inside job limits nap outcome owed patience queue
+    reading record run state stops sync timeout
 vigil: clock deadlines job overtime patience queue timeout
-queue: clock deadlines error heap hold job nap overtime patience record room slack state stats sync
+sleep: clock job nap owed patience queue room slack sync
+quiet: clock queue
+queue: clock deadlines ending error heap hold job outcome overtime owed record room state stats
+    sync taking
+owed: door ending info record
 event: clock id inside job sync
 stops: attempt job later record sync
-handle: clock error id info inside job record run state sync
-task: clock dependency error id job limits plan record recurrence retry series timeout
+handle: clock ending error id info inside job record run state sync
+task: body clock dependency error id job limits plan recurrence retry series timeout
 dependency: handle id
 reading: clock job sync
 manual_clock: clock error sync
@@ -44,9 +48,10 @@ overtime: clock deadlines room
 deadlines: attempt clock timeout
 reserve:
 limits: clock error heap record
-room: clock deadlines door error heap idle info limits nap record registry reserve state wakers
+taking: clock heap outcome owed record room
+room: clock deadlines door error heap idle limits nap owed record registry reserve state wakers
 slack: clock
-registry: dependents error id info record roll stats
+registry: dependents ending error id info outcome record roll stats
 roll: record
 dependents: job record state
 heap: clock
@@ -57,8 +62,11 @@ wakers: clock
 patience: clock
 run: attempt clock error id inside job leash nap patience record slack state sync timeout
 inside: record
+outcome: body ending info job record series state
 attempt: clock record
-record: clock id info job leash plan recurrence series state sync
+record: body clock id info job leash recurrence series state sync
+body: ending id info job leash plan series
+ending: info job record state
 plan: clock error job recurrence retry series timeout
 series: clock error job recurrence
 info: clock id job state
@@ -86,6 +94,8 @@ const CIRCLES: &[(&str, &str)] = &[
     ("job", "run"),
     // A job may answer that its run ends later, and what comes then is an answer.
     ("job", "later"),
+    // A record holds those who watch it, and who watches is handed the record.
+    ("ending", "record"),
     // `Scheduler::builder` makes a builder, and `Builder::build` makes a scheduler.
     ("builder", "scheduler"),
 ];

@@ -1,0 +1,161 @@
+//! The end of a record. Invariants: the state moves, how the task ended is kept, and those who watch
+//! are taken, in one step under the record's lock; what goes is handed out to be dropped.
+
+use std::any::Any;
+use std::mem;
+use std::sync::Arc;
+
+use crate::body::{Body, Label, Work};
+use crate::ending::{End, Ended, Watch, Watchers};
+use crate::info::Facts;
+use crate::job::{DependencyFailed, JobError};
+use crate::record::{Record, TaskRef};
+use crate::series::Position;
+use crate::state::TaskState;
+
+/// What a task ended with, why a run before failed, and its label.
+pub(crate) type Outcome = (Option<Ended>, Option<JobError>, Option<Label>);
+
+/// What comes of an end. To be looked at, and dropped, with no lock held.
+pub(crate) struct Over {
+    pub(crate) ended: Ended,
+    /// The job of a task that was cancelled.
+    pub(crate) work: Option<Work>,
+    pub(crate) facts: Facts,
+    /// Those that depended on it and are to be brought, if it is DONE; else the first of those that
+    /// were cancelled with it.
+    pub(crate) dependents: Vec<TaskRef>,
+    /// Whom to call, once.
+    pub(crate) watchers: Watchers,
+    /// The error of an earlier run.
+    pub(crate) old_error: Option<JobError>,
+    /// What was kept for who looks ahead.
+    pub(crate) position: Option<Position>,
+}
+
+impl Over {
+    /// Whether nobody is to be told, and there is nothing of a user in it.
+    pub(crate) fn is_quiet(&self) -> bool {
+        let nothing = match &self.ended {
+            Ended::Done(value) => value.is_unit(),
+            Ended::Failed(_) => false,
+            Ended::Cancelled => true,
+        };
+        let unused = self.work.is_none() && self.old_error.is_none() && self.position.is_none();
+        nothing && unused && self.dependents.is_empty() && self.watchers.is_empty()
+    }
+}
+
+impl Record {
+    pub(crate) fn last_error(&self) -> Option<JobError> {
+        match &*self.body.lock() {
+            Body::Full(Some(full)) => full.error.clone(),
+            _ => None,
+        }
+    }
+
+    /// Notes what cancelled the task, which never ran.
+    pub(crate) fn note_cause(&self, cause: &Arc<DependencyFailed>, text: &Arc<str>) {
+        self.with(|full| {
+            full.error = Some(Arc::clone(cause).into());
+            full.facts.error = Some(Arc::clone(text));
+            full.facts.cause = Some(Arc::clone(cause));
+        });
+    }
+
+    /// What cancelled the task, if that was one that it depended on.
+    pub(crate) fn cause(&self) -> Option<JobError> {
+        self.facts().cause.map(JobError::from)
+    }
+
+    pub(crate) fn visit_outcome(&self, show: &mut dyn FnMut(&dyn Any)) {
+        if let Body::Full(Some(full)) = &*self.body.lock() {
+            if let Some(Ended::Done(value)) = &full.ended {
+                show(value);
+            }
+            full.show_error(show);
+            full.show_label(show);
+        }
+    }
+
+    /// Takes out what the task ended with; from now on it is as if it had no result.
+    pub(crate) fn take_outcome(&self) -> Outcome {
+        match &mut *self.body.lock() {
+            Body::Full(Some(full)) => {
+                let ended = full.ended.as_mut().map(|ended| mem::replace(ended, Ended::Cancelled));
+                (ended, full.error.take(), full.label.take())
+            }
+            _ => (None, None, None),
+        }
+    }
+
+    /// Moves the state to its end and keeps how it ended, in one step for whoever waits. Where
+    /// nobody `can_ask` and nothing is kept, nothing is made to keep it in. A job that is still
+    /// there goes.
+    pub(crate) fn end(&self, end: &End<'_>, can_ask: bool) -> Over {
+        let mut body = self.body.lock();
+        let stopped = self.state.end(end.as_it_ran.state(), end.if_stopped.state());
+        let ended = if stopped { &end.if_stopped } else { &end.as_it_ran }.clone();
+        // How a cancelled task ended can be told from its state.
+        let keep = can_ask && !matches!(ended, Ended::Cancelled);
+        let work = body.take_work();
+        if let Body::Full(None) = *body
+            && !keep
+        {
+            let mut facts = Facts::default();
+            end.ran.into_iter().for_each(|ran| facts.note(ran));
+            return Over {
+                ended,
+                work,
+                facts,
+                dependents: Vec::new(),
+                watchers: Vec::new(),
+                old_error: None,
+                position: None,
+            };
+        }
+        let full = body.full();
+        if let Some(leash) = full.leash.take()
+            && stopped
+        {
+            leash.pull();
+        }
+        let old_error = end.ran.and_then(|ran| full.note(ran));
+        full.ended = Some(ended.clone());
+        let watchers = mem::take(&mut full.watchers);
+        let (dependents, position) = (Vec::new(), full.position.take());
+        let facts = full.facts.clone();
+        Over { ended, work, facts, dependents, watchers, old_error, position }
+    }
+
+    pub(crate) fn ended(&self) -> Option<Ended> {
+        let body = self.body.lock();
+        match (&*body, self.state.get()) {
+            (Body::Full(Some(full)), _) if full.ended.is_some() => full.ended.clone(),
+            (_, TaskState::Cancelled) => Some(Ended::Cancelled),
+            _ => None,
+        }
+    }
+
+    /// Has `watcher` called at the end, or gives it back if the end was before. Whoever ends the
+    /// task moves the state before it takes the watchers, and takes them under this lock: a watcher
+    /// that comes before the move is taken, and one that comes after it is given back.
+    pub(crate) fn watch(&self, watcher: Box<dyn Watch>) -> Result<u64, Box<dyn Watch>> {
+        let mut body = self.body.lock();
+        if self.state.get().is_end() {
+            return Err(watcher);
+        }
+        let full = body.full();
+        full.watchers_made += 1;
+        full.watchers.push((full.watchers_made, watcher));
+        Ok(full.watchers_made)
+    }
+
+    /// Takes a watcher back.
+    pub(crate) fn unwatch(&self, key: u64) -> Option<Box<dyn Watch>> {
+        self.with(|full| {
+            let at = full.watchers.iter().position(|(made, _)| *made == key)?;
+            Some(full.watchers.remove(at).1)
+        })
+    }
+}

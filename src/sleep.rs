@@ -1,0 +1,139 @@
+//! How threads sleep on the queue: workers, the thread that sends DUE, and runs that wait on the clock.
+//! Invariant: nobody sleeps over a task that is due, whatever moves the clock, for a reading that is out
+//! of date is made again (see [`Room::has_moved`]); the wake-up protocol is [`crate::idle`]'s.
+
+use crate::clock::{Alarm, Timestamp, Waker};
+use crate::job::discard;
+use crate::nap::{Look, Sleeper};
+use crate::owed::Owed;
+use crate::patience::Patience;
+use crate::queue::{TaskQueue, call};
+use crate::room::{Phase, Room};
+use crate::sync::MutexGuard;
+
+impl TaskQueue {
+    /// Puts a worker to sleep until a task is due at the clock's time or the queue closes. The
+    /// clock is read with no lock held.
+    pub(crate) fn sleep(&self, owed: &mut Owed, now: &dyn Fn() -> Timestamp) {
+        let mut patience = Patience::default();
+        loop {
+            let time = now();
+            let mut room = self.lock();
+            if room.has_moved(&mut owed.moves) {
+                continue;
+            }
+            if room.is_over() || room.head_for_workers().is_some_and(|due| due <= time) {
+                if !owed.arrival {
+                    room.idle.depart();
+                    owed.arrival = true;
+                }
+                room.come_to_door(time, owed);
+                return;
+            }
+            if room.rebuild() {
+                let gone = room.take_gone();
+                drop(room); // between two pieces whoever waits for the lock gets it
+                discard(gone);
+                continue;
+            }
+            room.settle(time, owed);
+            let wakers = room.quiet_wakers(time);
+            if !wakers.is_empty() {
+                self.unlock(room, time);
+                call(wakers);
+                continue;
+            }
+            self.doze(room, time, owed, &mut patience);
+        }
+    }
+
+    /// A worker is about to leave its surroundings, only to let others in.
+    pub(crate) fn come_to_door(&self, now: Timestamp, owed: &mut Owed) {
+        self.lock().come_to_door(now, owed);
+    }
+
+    /// One stretch of sleep. Afterwards the worker is off the list of the idle.
+    fn doze<'a>(
+        &'a self,
+        mut room: MutexGuard<'a, Room>,
+        now: Timestamp,
+        owed: &mut Owed,
+        patience: &mut Patience,
+    ) {
+        let worker = owed.worker;
+        let (head, second) = (room.head_for_workers(), room.second_due());
+        let due = room.idle.enter(worker, head, second);
+        let alarm = due.map_or(Alarm::Never, |due| self.pace.alarm(now, due));
+        let alarm = patience.stretch(alarm, now);
+        room = crate::slack::precisely(alarm, || self.bells[worker].wait(room, alarm));
+        let by_itself = room.idle.leave(worker);
+        owed.arrival = !by_itself;
+    }
+
+    /// The announcer's sleep: until a task is due whose DUE event was not sent. `false` when the
+    /// queue closes.
+    pub(crate) fn sleep_announcer(&self, now: &dyn Fn() -> Timestamp) -> bool {
+        let mut patience = Patience::default();
+        let mut moves = self.lock().moves;
+        loop {
+            let time = now();
+            let mut room = self.lock();
+            if room.has_moved(&mut moves) {
+                continue;
+            }
+            if room.phase != Phase::Open {
+                return false; // the workers send what is left
+            }
+            // While others send, they send all; afterwards it looks again.
+            let due = if room.announcing == 0 { room.waiting.head_due() } else { None };
+            if due.is_some_and(|due| due <= time) {
+                return true;
+            }
+            let alarm = due.map_or(Alarm::Never, |due| self.pace.alarm(time, due));
+            let alarm = patience.stretch(alarm, time);
+            room.announcer = Some(due.unwrap_or(Timestamp::MAX));
+            let bell = &self.bells[self.bells.len() - 1];
+            room = crate::slack::precisely(alarm, || bell.wait(room, alarm));
+            room.announcer = None;
+        }
+    }
+
+    /// Looks at the clock for a run that sleeps on it; `None` if its sleep is over.
+    pub(crate) fn look(
+        &self,
+        sleeper: &Sleeper<'_>,
+        patience: &mut Patience,
+        now: &dyn Fn() -> Timestamp,
+    ) -> Option<Look> {
+        let moves = self.lock().moves;
+        let time = now();
+        if self.lock().has_slept(sleeper, time) {
+            return None;
+        }
+        let alarm = patience.stretch(self.pace.alarm(time, sleeper.deadline), time);
+        Some(Look { time, moves, alarm })
+    }
+
+    /// Has `waker` called once when the sleeper is to look again; `None` if that is now.
+    pub(crate) fn nap(&self, sleeper: &Sleeper<'_>, look: Look, waker: Waker) -> Option<u64> {
+        let mut room = self.lock();
+        if room.has_moved(&mut { look.moves }) || room.has_slept(sleeper, look.time) {
+            drop(room);
+            drop(waker);
+            return None;
+        }
+        let key = room.naps.begin(sleeper, waker);
+        let wakers = room.quiet_wakers(look.time);
+        drop(room);
+        call(wakers);
+        Some(key)
+    }
+
+    /// Takes the waker of a nap back, if it was not called.
+    pub(crate) fn end_nap(&self, key: u64) {
+        let mut room = self.lock();
+        let waker = room.naps.end(key);
+        drop(room);
+        drop(waker);
+    }
+}
