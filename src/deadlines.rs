@@ -8,7 +8,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use crate::attempt::Attempt;
-use crate::clock::Timestamp;
+use crate::clock::{Timestamp, Waker};
 use crate::timeout::{Interrupt, TimeLimit};
 
 /// An attempt with a timeout, while it goes on.
@@ -30,7 +30,8 @@ pub(crate) struct Timed {
 /// What is to be done about an attempt, by the enforcer.
 pub(crate) enum Overdue {
     /// Its time is up: it was told to stop, and this is whom else to tell.
-    Late { attempt: Attempt, interrupt: Option<Arc<dyn Interrupt>> },
+    /// Those of its threads that sleep on the clock are to be woken, which may take the GIL.
+    Late { attempt: Attempt, sleepers: Vec<Waker>, interrupt: Option<Arc<dyn Interrupt>> },
     /// And it has not stopped. It is not among the deadlines any more: its end is the enforcer's.
     /// `replace`: another worker is to be made for the one that it holds.
     Stuck { timed: Box<Timed>, replace: bool },
@@ -120,12 +121,12 @@ impl Deadlines {
         self.claim(number)
     }
 
-    /// Notes that the time of an attempt is up; its grace begins at `told`.
-    pub(crate) fn begin_grace(&mut self, mut timed: Timed, told: Timestamp) {
+    /// Notes that the time of an attempt is up; its grace begins at `told`. `sleepers` are to be woken.
+    pub(crate) fn begin_grace(&mut self, mut timed: Timed, told: Timestamp, sleepers: Vec<Waker>) {
         timed.late = true;
         timed.next = told + timed.limit.grace;
         let interrupt = timed.interrupt.clone().filter(|_| timed.limit.interrupt);
-        self.push(Overdue::Late { attempt: timed.attempt.clone(), interrupt });
+        self.push(Overdue::Late { attempt: timed.attempt.clone(), sleepers, interrupt });
         self.add(timed);
     }
 

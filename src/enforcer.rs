@@ -1,10 +1,12 @@
-//! The thread that does what may take long to runs whose time is up: it calls who is to stop them, and
-//! ends the tasks of those that are stuck. Invariants: of a run that has ended meanwhile nothing is
-//! called or ended; the place of a stuck worker is served again before anything of a user is run.
+//! The thread that does what may take long to runs whose time is up: it wakes those of their threads
+//! that sleep, calls who is to stop them, and ends the tasks of those that are stuck. Invariants: of a
+//! run that has ended meanwhile nothing is called or ended; the place of a stuck worker is served again
+//! before anything of a user is run.
 
 use crate::deadlines::{Overdue, Timed};
 use crate::job::{contain, discard};
 use crate::owed::Owed;
+use crate::queue::call;
 use crate::shared::Shared;
 use crate::story::Story;
 use crate::surroundings::Surroundings;
@@ -35,7 +37,8 @@ pub(crate) fn live(
 
 fn act(shared: &Shared, overdue: Overdue, relieve: &dyn Fn(usize, bool)) {
     match overdue {
-        Overdue::Late { attempt, interrupt } => {
+        Overdue::Late { attempt, sleepers, interrupt } => {
+            call(sleepers);
             shared.stops.call_for(&attempt);
             if let Some(interrupt) = interrupt {
                 drop(contain(|| interrupt.interrupt()));

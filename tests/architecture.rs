@@ -23,7 +23,7 @@ closing: room shared state
 threads: announcer enforcer error inside shared surroundings sync watchdog worker
 announcer: owed shared surroundings
 watchdog: owed shared
-enforcer: deadlines job owed shared story surroundings timeout
+enforcer: deadlines job owed queue shared story surroundings timeout
 worker: attempt clock deadlines door elsewhere event heap job owed record run shared story
     surroundings taking
 elsewhere: attempt body inside job later shared story
