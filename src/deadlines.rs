@@ -30,7 +30,7 @@ pub(crate) struct Timed {
 /// What is to be done about an attempt, by the enforcer.
 pub(crate) enum Overdue {
     /// Its time is up: it was told to stop, and this is whom else to tell.
-    /// Those of its threads that sleep on the clock are to be woken, which may take the GIL.
+    /// `sleepers`: threads that it gave its run to, and to wake which may take the GIL.
     Late { attempt: Attempt, sleepers: Vec<Waker>, interrupt: Option<Arc<dyn Interrupt>> },
     /// And it has not stopped. It is not among the deadlines any more: its end is the enforcer's.
     /// `replace`: another worker is to be made for the one that it holds.
@@ -121,7 +121,7 @@ impl Deadlines {
         self.claim(number)
     }
 
-    /// Notes that the time of an attempt is up; its grace begins at `told`. `sleepers` are to be woken.
+    /// Notes that the time of an attempt is up; its grace begins at `told`.
     pub(crate) fn begin_grace(&mut self, mut timed: Timed, told: Timestamp, sleepers: Vec<Waker>) {
         timed.late = true;
         timed.next = told + timed.limit.grace;

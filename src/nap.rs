@@ -57,6 +57,11 @@ impl Naps {
         self.end_if(|nap| nap.key == key).pop()
     }
 
+    /// Ends the naps of a task in which its job itself sleeps. To wake that takes no other lock.
+    pub(crate) fn end_of_run(&mut self, task: u64) -> Vec<Waker> {
+        self.end_if(|nap| nap.task == task && nap.whole_run)
+    }
+
     /// Ends the naps of a task.
     pub(crate) fn end_of(&mut self, task: u64) -> Vec<Waker> {
         self.end_if(|nap| nap.task == task)

@@ -2,7 +2,7 @@
 //! its time is up, whoever looks at the clock; its end belongs to one thread, and so does what it
 //! counted for.
 
-use crate::clock::Timestamp;
+use crate::clock::{Timestamp, Waker};
 use crate::deadlines::{Overdue, Timed};
 use crate::room::{Phase, Room};
 
@@ -18,15 +18,16 @@ pub(crate) enum Since {
 
 impl Room {
     /// The job of an attempt with a timeout is about to be called.
-    pub(crate) fn begin_attempt(&mut self, timed: Timed) {
+    pub(crate) fn begin_attempt(&mut self, timed: Timed) -> Vec<Waker> {
         self.deadlines.begin(timed);
         // The clock may have been moved by hand since the attempt started: who moved it has looked.
-        self.expire(self.latest, Since::Told);
+        self.expire(self.latest, Since::Told)
     }
 
     /// Tells those to stop whose time is up at `now`, and gives up those that have not stopped. What
-    /// else is to be done about them waits for the enforcer.
-    pub(crate) fn expire(&mut self, now: Timestamp, since: Since) {
+    /// else is to be done about them waits for the enforcer. Gives whom to wake, after unlocking.
+    pub(crate) fn expire(&mut self, now: Timestamp, since: Since) -> Vec<Waker> {
+        let mut woken = Vec::new();
         while let Some(timed) = self.deadlines.claim_due(now) {
             if timed.late {
                 let replace = self.write_off(timed.worker);
@@ -36,11 +37,14 @@ impl Room {
             let task = &timed.attempt.task;
             task.state.try_expire();
             task.pull_leash();
-            let sleepers = self.naps.end_of(task.number);
-            let slept = !sleepers.is_empty();
+            let mut sleepers = self.naps.end_of_run(task.number);
+            let others = self.naps.end_of(task.number);
+            let slept = !sleepers.is_empty() || !others.is_empty();
+            woken.append(&mut sleepers);
             let told = if since == Since::Told || slept { now } else { timed.next };
-            self.deadlines.begin_grace(timed, told, sleepers);
+            self.deadlines.begin_grace(timed, told, others);
         }
+        woken
     }
 
     /// Counts a run as stuck; says whether the worker that it holds, if it does, is to be replaced.

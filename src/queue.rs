@@ -317,8 +317,8 @@ impl TaskQueue {
         room.moves += 1;
         room.latest = room.latest.max(now);
         // Before the sleepers: who sleeps as long as it has time is late.
-        room.expire(now, Since::Deadline);
-        let sleepers = room.naps.end_due(now);
+        let mut sleepers = room.expire(now, Since::Deadline);
+        sleepers.extend(room.naps.end_due(now));
         // Alarms were set by the clock as it was: somebody looks again.
         let look = room.head_for_workers().is_some_and(|due| due <= now || self.pace_is_free());
         let summoned = if look && !room.idle.someone_comes() { room.idle.summon() } else { None };

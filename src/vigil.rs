@@ -9,7 +9,7 @@ use crate::deadlines::{Calls, Overdue, Timed};
 use crate::job::discard;
 use crate::overtime::Since;
 use crate::patience::Patience;
-use crate::queue::TaskQueue;
+use crate::queue::{TaskQueue, call};
 use crate::timeout::Interrupt;
 
 impl TaskQueue {
@@ -24,7 +24,14 @@ impl TaskQueue {
             if room.has_moved(&mut moves) {
                 continue;
             }
-            room.expire(time, Since::Told);
+            let woken = room.expire(time, Since::Told);
+            if !woken.is_empty() {
+                let calls = room.deadlines.take_calls();
+                drop(room);
+                self.ring_watch(calls);
+                call(woken);
+                continue;
+            }
             let Calls { enforcer, .. } = room.deadlines.take_calls();
             self.ring_watch(Calls { enforcer, watchdog: false });
             if room.has_no_deadlines_left() {
@@ -43,10 +50,11 @@ impl TaskQueue {
     /// so nobody hears of its end first.
     pub(crate) fn begin_attempt(&self, timed: Timed) {
         let mut room = self.lock();
-        room.begin_attempt(timed);
+        let woken = room.begin_attempt(timed);
         let calls = room.deadlines.take_calls();
         drop(room);
         self.ring_watch(calls);
+        call(woken);
     }
 
     /// The enforcer's sleep: until there is something to do, or never will be.
