@@ -6,6 +6,8 @@ use std::sync::{Arc, Weak};
 
 use crate::closing::close;
 use crate::error::Error;
+use crate::handle::TaskHandle;
+use crate::manual_clock::ManualClock;
 use crate::shared::Shared;
 use crate::surroundings::Plain;
 use crate::threads::Threads;
@@ -97,6 +99,36 @@ impl WeakCrew {
     #[must_use]
     pub fn is_gone(&self) -> bool {
         self.0.strong_count() == 0
+    }
+
+    /// Whether a task is of this scheduler.
+    ///
+    /// ```
+    /// use duetime::Scheduler;
+    /// use std::time::Duration;
+    /// let (one, other) = (Scheduler::new(), Scheduler::new());
+    /// let task = one.after(Duration::from_secs(60), || ())?;
+    /// assert!(one.crew().downgrade().has(&task) && !other.crew().downgrade().has(&task));
+    /// # Ok::<_, duetime::Error>(())
+    /// ```
+    #[must_use]
+    pub fn has(&self, task: &TaskHandle) -> bool {
+        task.host.as_ptr().addr() == self.0.as_ptr().addr()
+    }
+
+    /// Whether the scheduler is on this clock.
+    ///
+    /// ```
+    /// use duetime::{ManualClock, Scheduler};
+    /// let clock = ManualClock::new();
+    /// let scheduler = Scheduler::builder().clock(clock.clone()).build()?;
+    /// let crew = scheduler.crew().downgrade();
+    /// assert!(crew.is_on(&clock) && !crew.is_on(&ManualClock::new()));
+    /// # Ok::<_, duetime::Error>(())
+    /// ```
+    #[must_use]
+    pub fn is_on(&self, clock: &ManualClock) -> bool {
+        self.0.upgrade().is_some_and(|shared| clock.drives(Arc::as_ptr(&shared).addr()))
     }
 
     /// The crew, if the scheduler, one of its threads or a run of it still lives.

@@ -157,7 +157,7 @@ fn name(tasks: &[Task], place: usize) -> String {
 }
 
 /// What a task that another depends on has to be.
-const ENDS: &str = "a task that ends, not a series without max_runs or until";
+const ENDS: &str = "a task that ends, by max_runs, until or its rule";
 
 /// Refuses a dependency.
 fn refused(task: String, bound: &'static str) -> Error {

@@ -190,6 +190,12 @@ impl ManualClock {
         }
     }
 
+    /// Whether the scheduler at this address reads the clock.
+    pub(crate) fn drives(&self, address: usize) -> bool {
+        let is_it = |scheduler: &Arc<dyn Driven>| Arc::as_ptr(scheduler).addr() == address;
+        self.check_process().is_ok() && self.schedulers().iter().any(is_it)
+    }
+
     fn check_process(&self) -> Result<(), Error> {
         self.inner.made_in.check()
     }

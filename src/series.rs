@@ -79,7 +79,8 @@ impl Series {
         }
         match self.until {
             Some(until) if until < first => {
-                Err(Error::invalid("until", until, "not before the first due time"))
+                let until = format_args!("{until}");
+                Err(Error::invalid("until", until, "at or after the first due time"))
             }
             _ => Ok(()),
         }

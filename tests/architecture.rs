@@ -18,7 +18,7 @@ builder: clock crew error event limits queue reading registry room scheduler sha
     surroundings sync threads
 admission: body chance error id links record registry shared task
 links: dependency error id job record registry run shared task
-crew: closing error shared surroundings threads
+crew: closing error handle manual_clock shared surroundings threads
 closing: room shared state
 threads: announcer enforcer error inside shared surroundings sync watchdog worker
 announcer: owed shared surroundings

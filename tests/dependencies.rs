@@ -281,7 +281,7 @@ fn what_is_not_known_or_never_ends_is_refused() {
     let text = "depends_on must be a task of this scheduler, not 'f'";
     refused(&world, vec![Task::new(at(0), || ()).depends_on([foreign])], text);
 
-    let ends = "a task that ends, not a series without max_runs or until";
+    let ends = "a task that ends, by max_runs, until or its rule";
     let endless = || Task::new(at(10), || ()).id("e").recurrence(FixedDelay::new(secs(1)));
     let text = format!("depends_on must be {ends}, not 'e'");
     refused(&world, vec![endless(), after("a", &["e"])], &text);

@@ -404,7 +404,8 @@ class ManualClock:
             seconds: How far.
 
         Raises:
-            RuntimeError: Called from a job or a listener of a scheduler on this clock.
+            RuntimeError: Called from a job or a listener of a scheduler on this clock, or on the
+                thread of the event loop that it runs its coroutine jobs on.
             ForkedError: The clock is the parent process's.
         """
 
@@ -417,7 +418,8 @@ class ManualClock:
             seconds: How far.
 
         Raises:
-            RuntimeError: Called from a job or a listener of a scheduler on this clock.
+            RuntimeError: Called from a job or a listener of a scheduler on this clock, or on the
+                thread of the event loop that it runs its coroutine jobs on.
             ForkedError: The clock is the parent process's.
         """
 
@@ -668,6 +670,8 @@ class Task:
                 Python 3.10, where the two differ.
             concurrent.futures.CancelledError: It was cancelled; from `DependencyFailed`, if because
                 of a task that it depends on.
+            RuntimeError: It waits for the caller, or the calling thread is that of the event loop
+                that its scheduler runs coroutine jobs on: await the task instead.
             BaseException: It ended FAILED: the error of its last run, or `JobReturnedFalse`.
         """
 
@@ -680,6 +684,7 @@ class Task:
         Raises:
             TimeoutError: As for `result`.
             concurrent.futures.CancelledError: As for `result`.
+            RuntimeError: As for `result`.
         """
 
     def wait(self, timeout: Seconds | None = None) -> bool:
@@ -690,6 +695,9 @@ class Task:
 
         Returns:
             Whether the task has ended.
+
+        Raises:
+            RuntimeError: As for `result`.
         """
 
     def done(self) -> bool:
@@ -867,8 +875,8 @@ class Scheduler:
         Example:
             >>> from duetime import Scheduler, Task
             >>> with Scheduler() as scheduler:
-            ...     task = scheduler.schedule(Task("hello", due=0, job=lambda: "hello"))
-            ...     task.result()
+            ...     task = Task("hello", due=scheduler.now(), job=lambda: "hello")
+            ...     scheduler.schedule(task).result()
             'hello'
         """
 
@@ -991,6 +999,16 @@ class Scheduler:
         **options: Unpack[_TaskOptions],
     ) -> Task:
         """Run a job again and again; see `duetime.Scheduler.every`."""
+
+    def _check_every(
+        self,
+        rule: Seconds | Recurrence,
+        /,
+        *,
+        first: Seconds | datetime | None = None,
+        **options: Unpack[_TaskOptions],
+    ) -> None:
+        """Check the arguments of `every` before there is a job."""
 
     def cancel(self, task: Task | TaskId, /) -> CancelOutcome:
         """Cancel a task: no run of it starts any more.
@@ -1199,7 +1217,8 @@ class Scheduler:
             `False` if `timeout` came first.
 
         Raises:
-            RuntimeError: Called from a job or a listener.
+            RuntimeError: Called from a job or a listener, or on the thread of the event loop
+                that coroutine jobs run on.
             ForkedError: The scheduler is the parent process's.
         """
 

@@ -152,7 +152,7 @@ class Scheduler(_native.Scheduler, concurrent.futures.Executor):
             1024
         """
         if not callable(fn):
-            raise TypeError(f"fn must be callable, not {type(fn).__name__}")
+            raise TypeError(f"fn must be callable, not {fn!r} ({type(fn).__name__})")
         call: Callable[[], _T] = functools.partial(fn, *args, **kwargs) if args or kwargs else fn
         future = _Submitted(call)
         # A call is for the workers, whatever runs the jobs.
@@ -234,6 +234,8 @@ class Scheduler(_native.Scheduler, concurrent.futures.Executor):
         if job is not None:
             return super().every(rule, job, *args, first=first, **options)
 
+        super()._check_every(rule, first=first, **options)
+
         def decorate(function: _F) -> _F:
             super(Scheduler, self).every(rule, function, first=first, **options)
             return function
@@ -272,4 +274,9 @@ class Scheduler(_native.Scheduler, concurrent.futures.Executor):
             >>> task.cancelled()
             True
         """
+        if not isinstance(cancel_futures, bool):
+            raise TypeError(
+                f"cancel_futures must be a bool, not {cancel_futures!r} "
+                f"({type(cancel_futures).__name__})"
+            )
         return super().shutdown(wait, drain=False if cancel_futures else drain, timeout=timeout)

@@ -6,24 +6,41 @@ The invariant: nothing here reads a real clock, and what was made is shut down a
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
+from typing import TYPE_CHECKING
 
 from duetime._native import ManualClock
 from duetime._records import Event, EventKind
 from duetime._scheduler import Scheduler
 
+if TYPE_CHECKING:
+    from asyncio import AbstractEventLoop
+    from concurrent.futures import Executor
+
 __all__ = ["recorded", "virtual_time"]
 
 
 @contextmanager
-def virtual_time(workers: int = 1, start: float = 0.0) -> Iterator[tuple[Scheduler, ManualClock]]:
+def virtual_time(
+    workers: int = 1,
+    start: float = 0.0,
+    *,
+    history: int = 10_000,
+    loop: AbstractEventLoop | Callable[[], AbstractEventLoop] | None = None,
+    executor: Executor | Callable[[], Executor] | None = None,
+    limits: dict[str, int] | None = None,
+) -> Iterator[tuple[Scheduler, ManualClock]]:
     """Make a scheduler on a clock that only the test moves.
 
     Args:
         workers: The size of the pool. With one worker the order of all events is the same in
             every run.
         start: What the clock shows at first, in seconds.
+        history: This and the following as for `Scheduler`.
+        loop: Where coroutine jobs run.
+        executor: What runs the jobs instead of the workers.
+        limits: How many tasks of a group run at once.
 
     Yields:
         The scheduler, which is shut down at the end of the block, and its clock.
@@ -37,7 +54,9 @@ def virtual_time(workers: int = 1, start: float = 0.0) -> Iterator[tuple[Schedul
         6
     """
     clock = ManualClock(start)
-    with Scheduler(workers, clock=clock) as scheduler:
+    with Scheduler(
+        workers, clock=clock, history=history, loop=loop, executor=executor, limits=limits
+    ) as scheduler:
         yield scheduler, clock
 
 
@@ -62,6 +81,10 @@ def recorded(
         ...     [event.kind.name for event in events]
         ['SCHEDULED', 'DUE', 'STARTED', 'COMPLETED']
     """
+    if not isinstance(scheduler, Scheduler):
+        raise TypeError(
+            f"scheduler must be a Scheduler, not {scheduler!r} ({type(scheduler).__name__})"
+        )
     events: list[Event] = []
     # One bound method: the scheduler removes a listener by equality or by identity.
     listener = events.append

@@ -125,10 +125,12 @@ impl ManualClock {
     ///     seconds: How far.
     ///
     /// Raises:
-    ///     RuntimeError: Called from a job or a listener of a scheduler on this clock.
+    ///     RuntimeError: Called from a job or a listener of a scheduler on this clock, or on the
+    ///         thread of the event loop that it runs its coroutine jobs on.
     ///     ForkedError: The clock is the parent process's.
     fn advance(&self, py: Python<'_>, seconds: &Bound<'_, PyAny>) -> PyResult<()> {
         let by = duration("seconds", seconds)?;
+        self.check("advance", py)?;
         self.inner.advance_with(by, |busy| block(py, busy))
     }
 
@@ -140,15 +142,28 @@ impl ManualClock {
     ///     seconds: How far.
     ///
     /// Raises:
-    ///     RuntimeError: Called from a job or a listener of a scheduler on this clock.
+    ///     RuntimeError: Called from a job or a listener of a scheduler on this clock, or on the
+    ///         thread of the event loop that it runs its coroutine jobs on.
     ///     ForkedError: The clock is the parent process's.
     fn jump(&self, py: Python<'_>, seconds: &Bound<'_, PyAny>) -> PyResult<()> {
         let by = duration("seconds", seconds)?;
+        self.check("jump", py)?;
         self.inner.jump_with(by, |busy| block(py, busy))
     }
 
     fn __repr__(&self) -> String {
         format!("ManualClock({})", self.now())
+    }
+}
+
+impl ManualClock {
+    /// Refuses a move that could wait for the thread that makes it.
+    fn check(&self, call: &str, py: Python<'_>) -> PyResult<()> {
+        if elsewhere::current(py).is_none() && elsewhere::is_loop_on(py, &self.inner)? {
+            let instead = format!("await asyncio.to_thread(clock.{call}, ...) instead");
+            return Err(elsewhere::blocks_loop(call, &instead));
+        }
+        Ok(())
     }
 }
 

@@ -12,7 +12,7 @@ use super::clock::{CallableClock, ManualClock};
 use super::elsewhere::{self, Elsewhere};
 use super::life::{End, Life};
 use super::listener::PyListener;
-use super::numbers::{Maybe, integer, wrong_type};
+use super::numbers::{Maybe, integer, shown, wrong_type};
 use super::own::Own;
 use super::thread::PythonThread;
 use super::{exit, seen};
@@ -48,8 +48,8 @@ impl Core {
         let executor = executor.map_or(Ok(None), |given| elsewhere::executor(given, None))?;
         let bound = "between 1 and 1024";
         let workers = workers.read(4, |workers| integer("workers", workers, 1, bound))?;
-        let most = format!("between 0 and {}", usize::MAX);
-        let history = history.read(10_000, |history| integer("history", history, 0, &most))?;
+        let most = "between 0 and 2^64 - 1";
+        let history = history.read(10_000, |history| integer("history", history, 0, most))?;
         let name = name.read("duetime".into(), |name| {
             name.extract::<String>().map_err(|_| wrong_type("name", name, "a str"))
         })?;
@@ -169,8 +169,9 @@ fn limited(builder: Builder, limits: Option<&Bound<'_, PyAny>>) -> PyResult<Buil
     let expected = "a dict of group names and numbers";
     let limits = limits.cast::<PyDict>().map_err(|_| wrong_type("limits", limits, expected))?;
     limits.iter().try_fold(builder, |builder, (group, limit)| {
-        let group =
-            group.extract::<String>().map_err(|_| wrong_type("limits", &group, expected))?;
-        Ok(builder.limit(group, integer("limits", &limit, 1_usize, "at least 1")?))
+        let name = group.extract::<String>();
+        let name = name.map_err(|_| wrong_type("a name in limits", &group, "a str"))?;
+        let parameter = format!("limits[{}]", shown(&group));
+        Ok(builder.limit(name, integer(&parameter, &limit, 1_usize, "at least 1")?))
     })
 }

@@ -11,7 +11,7 @@ use super::call::items;
 use super::dependencies::Needed;
 use super::elsewhere::executor;
 use super::job::Callee;
-use super::numbers::{When, duration, flag, period, task_id};
+use super::numbers::{When, duration, flag, period, task_id, wrong_type};
 use super::own::Own;
 use super::rules::{Label, Policy, Rule, group, max_runs, priority};
 use super::task::Task;
@@ -197,10 +197,15 @@ impl Draft {
                 "interrupt" => self.options.interrupt = flag("interrupt", &value)?,
                 "grace" => self.options.grace = Some(duration("grace", &value)?),
                 "depends_on" => self.depends_on = Needed::all(&value)?,
+                "replace" => {
+                    let message = "'replace' is no option; Scheduler.schedule has it";
+                    return Err(PyTypeError::new_err(message));
+                }
                 _ => {
                     return Err(PyTypeError::new_err(format!(
                         "'{name}' is no option; the options are id, retry, priority, max_runs, \
-                         until, jitter, depends_on, executor, group, timeout, interrupt and grace"
+                         until, jitter, depends_on, executor, group, timeout, interrupt and grace; \
+                         a keyword argument of the job goes into functools.partial"
                     )));
                 }
             }
@@ -219,9 +224,6 @@ pub(super) fn arguments<'py>(
         Some(args) if args.is_instance_of::<PyTuple>() || args.is_instance_of::<PyList>() => {
             PyTuple::new(py, items(args)?.bind(py))
         }
-        Some(args) => Err(PyTypeError::new_err(format!(
-            "args must be a tuple or a list, not {}",
-            args.get_type().name()?
-        ))),
+        Some(args) => Err(wrong_type("args", args, "a tuple or a list")),
     }
 }

@@ -4,9 +4,10 @@
 
 use std::cell::RefCell;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError, Weak};
 use std::time::Duration;
 
+use pyo3::exceptions::PyRuntimeError;
 use pyo3::ffi;
 use pyo3::gc::{PyTraverseError, PyVisit};
 use pyo3::prelude::*;
@@ -53,6 +54,10 @@ thread_local! {
     static HERE: RefCell<Option<Arc<Elsewhere>>> = const { RefCell::new(None) };
 }
 
+/// All of this process, by which a thread finds those whose loop it runs. Locked for a moment, under
+/// the GIL, so no fork finds it locked; nothing is dropped meanwhile.
+static ALL: Mutex<Vec<Weak<Elsewhere>>> = Mutex::new(Vec::new());
+
 impl Elsewhere {
     /// With the event loop that the scheduler was given: a loop, or what makes one.
     pub(super) fn new(
@@ -76,9 +81,12 @@ impl Elsewhere {
         })
     }
 
-    pub(super) fn belong_to(&self, crew: WeakCrew) {
+    pub(super) fn belong_to(self: &Arc<Self>, crew: WeakCrew) {
         // Once: right after the scheduler is built.
         let _ = self.crew.set(crew);
+        let mut all = ALL.lock().unwrap_or_else(PoisonError::into_inner);
+        all.retain(|elsewhere| elsewhere.strong_count() > 0);
+        all.push(Arc::downgrade(self));
     }
 
     /// Makes it what the jobs of this worker use, for the length of `life`.
@@ -131,10 +139,19 @@ impl Elsewhere {
     /// Whether the calling code is such that the scheduler cannot end before it returns: it is on
     /// the event loop, or part of a run that goes on there.
     pub(super) fn is_inside(self: &Arc<Self>, py: Python<'_>) -> PyResult<bool> {
+        Ok(self.is_here(py)? || self.is_part(py))
+    }
+
+    /// Whether the calling thread runs the event loop.
+    pub(super) fn is_here(&self, py: Python<'_>) -> PyResult<bool> {
         let [_, _, _, is_here, ..] = NAMES.get(py);
         // An error may be a Ctrl-C that came meanwhile.
-        let here: bool = call_method(&self.event_loop, py, is_here, ())?.extract(py)?;
-        Ok(here || current(py).is_some_and(|run| Arc::ptr_eq(&run.get().elsewhere, self)))
+        call_method(&self.event_loop, py, is_here, ())?.extract(py)
+    }
+
+    /// Whether the calling code is part of a run that goes on elsewhere.
+    pub(super) fn is_part(self: &Arc<Self>, py: Python<'_>) -> bool {
+        current(py).is_some_and(|run| Arc::ptr_eq(&run.get().elsewhere, self))
     }
 
     pub(super) fn visit(&self, visit: PyVisit<'_>) -> Result<(), PyTraverseError> {
@@ -153,6 +170,35 @@ pub(super) fn current(py: Python<'_>) -> Option<Bound<'_, Completion>> {
 /// Whether the calling code is part of a run of `task` by its context.
 pub(super) fn is_run_of(py: Python<'_>, task: &TaskHandle) -> bool {
     current(py).is_some_and(|run| task.is_task_of(&run.get().run))
+}
+
+/// Whether the calling thread runs the event loop of a scheduler that `is_it`: what waits there for
+/// its coroutine jobs waits for ever.
+fn is_loop(py: Python<'_>, is_it: impl Fn(&WeakCrew) -> bool) -> PyResult<bool> {
+    let all = ALL.lock().unwrap_or_else(PoisonError::into_inner).clone();
+    for elsewhere in all.iter().filter_map(Weak::upgrade) {
+        if elsewhere.crew.get().is_some_and(&is_it) && elsewhere.is_here(py)? {
+            return Ok(true);
+        }
+    }
+    Ok(false)
+}
+
+/// Whether the calling thread runs the event loop of the task's scheduler.
+pub(super) fn is_loop_of(py: Python<'_>, task: &TaskHandle) -> PyResult<bool> {
+    is_loop(py, |crew| crew.has(task))
+}
+
+/// Whether the calling thread runs the event loop of a scheduler on this clock.
+pub(super) fn is_loop_on(py: Python<'_>, clock: &crate::ManualClock) -> PyResult<bool> {
+    is_loop(py, |crew| crew.is_on(clock))
+}
+
+/// The refusal of a call that would block it.
+pub(super) fn blocks_loop(call: &str, instead: &str) -> PyErr {
+    PyRuntimeError::new_err(format!(
+        "{call} would block the event loop that the scheduler runs its coroutine jobs on; {instead}"
+    ))
 }
 
 /// Refuses what is no executor and makes none; with `job`, one that cannot run on it.

@@ -1,6 +1,7 @@
 //! Errors across the border. Invariant: every core error has one Python class, chosen in one match.
 
 use std::fmt;
+use std::time::Duration;
 
 use pyo3::exceptions::{PyRuntimeError, PyValueError};
 use pyo3::prelude::*;
@@ -9,7 +10,8 @@ use super::call::text;
 use super::lookup::{Class, Lookup};
 use super::own::{Own, came};
 use crate::{
-    DependencyFailed, Error, JobError, Panicked, ReturnedFalse, TaskError, TaskStuck, TaskTimeout,
+    DependencyFailed, Error, JobError, Panicked, ReturnedFalse, TaskError, TaskHandle, TaskStuck,
+    TaskTimeout,
 };
 
 static DUPLICATE: Class = Class::new("duetime._errors", "DuplicateTaskError");
@@ -72,14 +74,9 @@ pub(super) fn cancelled(py: Python<'_>) -> PyErr {
 }
 
 /// `concurrent.futures.TimeoutError`, the builtin one since Python 3.11.
-pub(super) fn timed_out(py: Python<'_>) -> PyErr {
-    Error::WaitTimeout.into_py(py)
-}
-
-impl Error {
-    fn into_py(self, _: Python<'_>) -> PyErr {
-        self.into()
-    }
+pub(super) fn timed_out(py: Python<'_>, task: &TaskHandle, timeout: Option<Duration>) -> PyErr {
+    let within = timeout.map_or(String::new(), |timeout| format!(" within {timeout:?}"));
+    TIMEOUT.error(py, format!("task {} has not ended{within}", task.id()))
 }
 
 /// What a Python job, rule or policy raised.
@@ -159,7 +156,7 @@ pub(super) fn task_error(py: Python<'_>, error: &TaskError) -> PyErr {
     match error {
         TaskError::Failed(error) => PyErr::from_value(exception(py, error).into_bound(py)),
         TaskError::Cancelled => cancelled(py),
-        TaskError::Timeout => timed_out(py),
+        TaskError::Timeout => Error::WaitTimeout.into(),
         TaskError::InsideJob => PyRuntimeError::new_err(error.to_string()),
         TaskError::Forked => Error::Forked.into(),
     }

@@ -30,15 +30,30 @@ pub(super) fn out_of_bounds(parameter: &str, value: &Bound<'_, PyAny>, bound: &s
     PyValueError::new_err(format!("{parameter} must be {bound}, not {}", shown(value)))
 }
 
-/// `TypeError: {parameter} must be {expected}, not {type}`.
+/// `TypeError: {parameter} must be {expected}, not {value} ({type})`.
 pub(super) fn wrong_type(parameter: &str, value: &Bound<'_, PyAny>, expected: &str) -> PyErr {
+    PyTypeError::new_err(wrong(parameter, value, expected))
+}
+
+/// The same with what to write instead, where a mistake is a likely one.
+pub(super) fn mistaken(
+    parameter: &str,
+    value: &Bound<'_, PyAny>,
+    expected: &str,
+    instead: &str,
+) -> PyErr {
+    PyTypeError::new_err(format!("{}; {instead}", wrong(parameter, value, expected)))
+}
+
+fn wrong(parameter: &str, value: &Bound<'_, PyAny>, expected: &str) -> String {
     let class = value.get_type();
     let name = class.name().map_or_else(|_| "?".into(), |name| name.to_string());
-    PyTypeError::new_err(format!("{parameter} must be {expected}, not {name}"))
+    let name = if value.is_none() { String::new() } else { format!(" ({name})") };
+    format!("{parameter} must be {expected}, not {}{name}", shown(value))
 }
 
 /// A value's `repr`, cut short; the value may be hostile.
-fn shown(value: &Bound<'_, PyAny>) -> String {
+pub(super) fn shown(value: &Bound<'_, PyAny>) -> String {
     let text = came(value.py(), call::shown(value));
     let text = text.unwrap_or_else(|| "a value that cannot be shown".into());
     if text.chars().count() <= 60 {
@@ -134,11 +149,9 @@ pub(super) fn _seconds(parameter: &str, value: &Bound<'_, PyAny>) -> PyResult<f6
 
 /// A time between runs: 1 ns to 100 years.
 pub(super) fn period(parameter: &str, value: &Bound<'_, PyAny>) -> PyResult<Duration> {
-    let period = duration(parameter, value)?;
-    if period.is_zero() {
-        return Err(out_of_bounds(parameter, value, "at least 1 nanosecond"));
-    }
-    Ok(period)
+    let bound = "between 1 nanosecond and 100 years";
+    let period = bounded(parameter, value, MAX_DURATION, bound)?;
+    if period.is_zero() { Err(out_of_bounds(parameter, value, bound)) } else { Ok(period) }
 }
 
 /// A longest wait: none, or any number from 0 but infinity. Beyond 500 years it is as good as none.
@@ -166,7 +179,11 @@ pub(super) fn timeout(value: Option<&Bound<'_, PyAny>>) -> PyResult<Option<Durat
 
 /// An instant of a scheduler's clock, in seconds.
 pub(super) fn timestamp(parameter: &str, value: &Bound<'_, PyAny>) -> PyResult<Timestamp> {
-    let nanos = match seconds(parameter, value, "seconds of the clock or an aware datetime")? {
+    instant(parameter, value, "seconds of the clock")
+}
+
+fn instant(parameter: &str, value: &Bound<'_, PyAny>, expected: &str) -> PyResult<Timestamp> {
+    let nanos = match seconds(parameter, value, expected)? {
         Seconds::Nanos(nanos) => i64::try_from(nanos).ok(),
         Seconds::Float(float) => nanos_of(float),
     };
@@ -204,7 +221,8 @@ pub(super) enum When {
 impl When {
     pub(super) fn new(parameter: &str, value: &Bound<'_, PyAny>) -> PyResult<Self> {
         let Ok(datetime) = value.cast::<PyDateTime>() else {
-            return timestamp(parameter, value).map(Self::Clock);
+            let expected = "seconds of the clock or an aware datetime";
+            return instant(parameter, value, expected).map(Self::Clock);
         };
         let py = value.py();
         let ask = |method| call_method(value.as_unbound(), py, &NAMES.get(py)[method], ());

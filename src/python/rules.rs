@@ -11,7 +11,7 @@ use super::call::{bound, call_method, has};
 use super::errors::{self, Raised, exception};
 use super::filter::Filter;
 use super::lookup::{Lookup, Names};
-use super::numbers::{as_seconds, duration, integer, timestamp, wrong_type};
+use super::numbers::{as_seconds, duration, integer, mistaken, timestamp, wrong_type};
 use super::own::Own;
 use super::policies::{ExponentialBackoff, Never, RetryFixedDelay};
 use super::recurrences::{FixedDelay, FixedRate, OneTime};
@@ -40,7 +40,16 @@ impl Rule {
             Self::Custom(object.clone().into())
         } else {
             let expected = "a Recurrence (an object with next_due(due, finished))";
-            return Err(wrong_type("recurrence", object, expected));
+            return Err(if has(object, "delay_after_failure")? {
+                mistaken(
+                    "recurrence",
+                    object,
+                    expected,
+                    "that is a retry policy; see duetime.FixedDelay",
+                )
+            } else {
+                wrong_type("recurrence", object, expected)
+            });
         }))
     }
 
@@ -132,7 +141,11 @@ impl Policy {
             (Delays::Custom(object.clone().into()), Filter::default())
         } else {
             let expected = "a RetryPolicy (an object with delay_after_failure(failures))";
-            return Err(wrong_type("retry", object, expected));
+            return Err(if has(object, "next_due")? {
+                mistaken("retry", object, expected, "that is a recurrence; see duetime.retry")
+            } else {
+                wrong_type("retry", object, expected)
+            });
         };
         Ok(Some(Self { delays, filter }))
     }
@@ -260,11 +273,20 @@ pub(super) fn first_due(rule: &Rule, now: Timestamp) -> PyResult<Timestamp> {
 pub(super) fn rule_or_period<'py>(
     value: &Bound<'py, PyAny>,
 ) -> PyResult<(Option<Rule>, Bound<'py, PyAny>)> {
+    let expected = "seconds, a timedelta or a Recurrence";
     if value.is_none() {
-        return Err(wrong_type("rule", value, "seconds, a timedelta or a Recurrence"));
+        return Err(wrong_type("rule", value, expected));
     }
     if value.is_instance_of::<OneTime>() || has(value, "next_due")? {
         return Ok((Rule::new(value)?, value.clone()));
+    }
+    if has(value, "delay_after_failure")? {
+        let instead = "that is a retry policy; see duetime.FixedDelay";
+        return Err(mistaken("rule", value, expected, instead));
+    }
+    if value.is_callable() && !has(value, "__float__")? {
+        let instead = "as a decorator write @scheduler.every(seconds)";
+        return Err(mistaken("rule", value, expected, instead));
     }
     let rate = Bound::new(value.py(), FixedRate::of_seconds("period", value)?)?;
     Ok((Some(Rule::Rate(rate.get().core())), rate.into_any()))

@@ -10,11 +10,11 @@ use pyo3::gc::{PyTraverseError, PyVisit};
 use pyo3::prelude::*;
 use pyo3::types::{PyDateTime, PyDict, PyTuple};
 
-use super::call::items;
+use super::call::{has, items};
 use super::core::{Core, Settings};
 use super::draft::Draft;
 use super::exit::wait_ended;
-use super::numbers::{Maybe, When, as_seconds, duration, task_id, timeout, wrong_type};
+use super::numbers::{Maybe, When, as_seconds, duration, flag, task_id, timeout, wrong_type};
 use super::rules::{first_due, rule_or_period};
 use super::task::Task;
 use super::{blocking, elsewhere, records};
@@ -120,15 +120,19 @@ impl Scheduler {
     /// Example:
     ///     >>> from duetime import Scheduler, Task
     ///     >>> with Scheduler() as scheduler:
-    ///     ...     task = scheduler.schedule(Task("hello", due=0, job=lambda: "hello"))
-    ///     ...     task.result()
+    ///     ...     task = Task("hello", due=scheduler.now(), job=lambda: "hello")
+    ///     ...     scheduler.schedule(task).result()
     ///     'hello'
-    #[pyo3(signature = (task, *, replace=false))]
+    #[pyo3(
+        signature = (task, *, replace=Maybe::LeftOut),
+        text_signature = "($self, task, *, replace=False)"
+    )]
     fn schedule<'py>(
         &self,
         task: &Bound<'py, PyAny>,
-        replace: bool,
+        replace: Maybe<'_>,
     ) -> PyResult<Bound<'py, PyAny>> {
+        let replace = replace.read(false, |replace| flag("replace", replace))?;
         let scheduled = task.cast::<Task>().map_err(|_| wrong_type("task", task, "a Task"))?;
         self.enter(task.py(), std::slice::from_ref(scheduled), replace)?;
         Ok(task.clone())
@@ -152,13 +156,20 @@ impl Scheduler {
     ///     DependencyCycleError: They depend on each other in a circle.
     ///     SchedulerClosedError: The scheduler is shut down.
     ///     ForkedError: The scheduler is the parent process's.
-    #[pyo3(signature = (tasks, *, replace=false))]
+    #[pyo3(
+        signature = (tasks, *, replace=Maybe::LeftOut),
+        text_signature = "($self, tasks, *, replace=False)"
+    )]
     fn schedule_all<'py>(
         &self,
         py: Python<'py>,
         tasks: &Bound<'py, PyAny>,
-        replace: bool,
+        replace: Maybe<'_>,
     ) -> PyResult<Vec<Bound<'py, Task>>> {
+        let replace = replace.read(false, |replace| flag("replace", replace))?;
+        if !has(tasks, "__iter__")? && !has(tasks, "__getitem__")? {
+            return Err(wrong_type("tasks", tasks, "an iterable of Tasks"));
+        }
         let tasks = items(tasks)?;
         let tasks: Vec<Bound<'py, Task>> = tasks
             .bind(py)
@@ -262,13 +273,30 @@ impl Scheduler {
         let (rule, label) = rule_or_period(rule)?;
         let now = self.inner()?.now();
         let due = match (first, &rule) {
-            (Some(first), _) if first.is_instance_of::<PyDateTime>() => When::new("first", first)?,
-            (Some(first), _) => When::Clock(now + duration("first", first)?),
+            (Some(first), _) => first_run(first, now)?,
             (None, Some(rule)) => When::Clock(first_due(rule, now)?),
             (None, None) => When::Clock(now),
         };
         let label = rule.is_some().then(|| label.into());
         self.start(py, Draft { rule, label, ..Draft::once(due, job, args)? }, options)
+    }
+
+    /// Check the arguments of `every` before there is a job.
+    #[pyo3(signature = (rule, /, *, first=None, **options))]
+    fn _check_every(
+        &self,
+        py: Python<'_>,
+        rule: &Bound<'_, PyAny>,
+        first: Option<&Bound<'_, PyAny>>,
+        options: Option<&Bound<'_, PyDict>>,
+    ) -> PyResult<()> {
+        self.checked()?;
+        let (rule, _) = rule_or_period(rule)?;
+        let due = first
+            .map_or(Ok(When::Clock(Timestamp::ZERO)), |first| first_run(first, Timestamp::ZERO))?;
+        let any_job = py.get_type::<PyDict>();
+        let mut draft = Draft { rule, ..Draft::once(due, &any_job, &PyTuple::empty(py))? };
+        options.map_or(Ok(()), |options| draft.set(options))
     }
 
     /// Cancel a task: no run of it starts any more.
@@ -520,14 +548,19 @@ impl Scheduler {
     ///     `False` if `timeout` came first.
     ///
     /// Raises:
-    ///     RuntimeError: Called from a job or a listener.
+    ///     RuntimeError: Called from a job or a listener, or on the thread of the event loop
+    ///         that coroutine jobs run on.
     ///     ForkedError: The scheduler is the parent process's.
     #[pyo3(signature = (timeout=None))]
     fn wait_idle(&self, py: Python<'_>, timeout: Option<&Bound<'_, PyAny>>) -> PyResult<bool> {
         let timeout = self::timeout(timeout)?;
         let (core, inner) = (self.core()?, self.checked()?);
-        if core.elsewhere.is_inside(py)? {
+        if core.elsewhere.is_part(py) {
             return Err(Error::InsideJob("wait_idle").into());
+        }
+        if core.elsewhere.is_here(py)? {
+            let instead = "await asyncio.to_thread(scheduler.wait_idle) instead";
+            return Err(elsewhere::blocks_loop("wait_idle", instead));
         }
         let register = |waker: Waker| Ok(inner.when_idle(waker)?);
         blocking::wait(py, timeout, register, |key| inner.forget_waker(key))
@@ -578,14 +611,19 @@ impl Scheduler {
     }
 
     /// Refuse new tasks, tell running jobs to stop; see `duetime.Scheduler.shutdown`.
-    #[pyo3(signature = (wait=true, *, drain=false, timeout=None))]
+    #[pyo3(
+        signature = (wait=Maybe::LeftOut, *, drain=Maybe::LeftOut, timeout=None),
+        text_signature = "($self, wait=True, *, drain=False, timeout=None)"
+    )]
     fn shutdown(
         &self,
         py: Python<'_>,
-        wait: bool,
-        drain: bool,
+        wait: Maybe<'_>,
+        drain: Maybe<'_>,
         timeout: Option<&Bound<'_, PyAny>>,
     ) -> PyResult<bool> {
+        let wait = wait.read(true, |wait| flag("wait", wait))?;
+        let drain = drain.read(false, |drain| flag("drain", drain))?;
         let timeout = self::timeout(timeout)?;
         let (core, inner) = (self.core()?, self.inner()?);
         inner.crew().close(drain)?;
@@ -613,7 +651,7 @@ impl Scheduler {
         traceback: &Bound<'_, PyAny>,
     ) -> PyResult<()> {
         let _ = (exc_type, exc_value, traceback);
-        self.shutdown(py, true, false, None).map(drop)
+        self.shutdown(py, Maybe::LeftOut, Maybe::LeftOut, None).map(drop)
     }
 
     fn __repr__(&self) -> String {
@@ -642,6 +680,14 @@ impl Scheduler {
     fn __clear__(&self) {
         self.finalize();
     }
+}
+
+/// When a series starts: after a delay, or at a datetime.
+fn first_run(first: &Bound<'_, PyAny>, now: Timestamp) -> PyResult<When> {
+    if first.is_instance_of::<PyDateTime>() {
+        return When::new("first", first);
+    }
+    Ok(When::Clock(now + duration("first", first)?))
 }
 
 impl Drop for Scheduler {

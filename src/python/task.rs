@@ -207,13 +207,14 @@ impl Task {
     fn ended(
         &self,
         py: Python<'_>,
+        call: &str,
         longest: Option<&Bound<'_, PyAny>>,
     ) -> PyResult<Result<Value, TaskError>> {
         let timeout = timeout(longest)?;
-        if self.wait_for_end(py, timeout)? {
+        if self.wait_for_end(py, call, timeout)? {
             Ok(self.handle()?.outcome().unwrap_or(Err(TaskError::Timeout)))
         } else {
-            Err(timed_out(py))
+            Err(timed_out(py, self.handle()?, timeout))
         }
     }
 
@@ -227,13 +228,21 @@ impl Task {
         Ok(records::control_outcome(py, outcome))
     }
 
-    fn wait_for_end(&self, py: Python<'_>, timeout: Option<Duration>) -> PyResult<bool> {
+    fn wait_for_end(
+        &self,
+        py: Python<'_>,
+        call: &str,
+        timeout: Option<Duration>,
+    ) -> PyResult<bool> {
         let handle = self.handle()?;
         if handle.outcome().is_some() {
             return Ok(true);
         }
         if handle.waits_for_caller() || elsewhere::is_run_of(py, handle) {
             return Err(task_error(py, &TaskError::InsideJob));
+        }
+        if timeout != Some(Duration::ZERO) && elsewhere::is_loop_of(py, handle)? {
+            return Err(elsewhere::blocks_loop(call, "await the task instead"));
         }
         let register = |waker: Waker| Ok(handle.watch(move |_: &TaskHandle| waker()).ok());
         blocking::wait(py, timeout, register, |key| {
@@ -470,10 +479,12 @@ impl Task {
     ///         Python 3.10, where the two differ.
     ///     concurrent.futures.CancelledError: It was cancelled; from `DependencyFailed`, if because
     ///         of a task that it depends on.
+    ///     RuntimeError: It waits for the caller, or the calling thread is that of the event loop
+    ///         that its scheduler runs coroutine jobs on: await the task instead.
     ///     BaseException: It ended FAILED: the error of its last run, or `JobReturnedFalse`.
     #[pyo3(signature = (timeout=None))]
     fn result(&self, py: Python<'_>, timeout: Option<&Bound<'_, PyAny>>) -> PyResult<Py<PyAny>> {
-        match self.ended(py, timeout)? {
+        match self.ended(py, "result", timeout)? {
             Ok(value) => Ok(value
                 .downcast_ref::<Returned>()
                 .map_or_else(|| py.None(), |returned| returned.0.clone_ref(py))),
@@ -489,13 +500,14 @@ impl Task {
     /// Raises:
     ///     TimeoutError: As for `result`.
     ///     concurrent.futures.CancelledError: As for `result`.
+    ///     RuntimeError: As for `result`.
     #[pyo3(signature = (timeout=None))]
     fn exception(
         &self,
         py: Python<'_>,
         timeout: Option<&Bound<'_, PyAny>>,
     ) -> PyResult<Option<Py<PyAny>>> {
-        match self.ended(py, timeout)? {
+        match self.ended(py, "exception", timeout)? {
             Ok(_) => Ok(None),
             Err(TaskError::Failed(error)) => Ok(Some(exception(py, &error))),
             Err(error) => Err(self.refusal(py, &error)),
@@ -509,10 +521,13 @@ impl Task {
     ///
     /// Returns:
     ///     Whether the task has ended.
+    ///
+    /// Raises:
+    ///     RuntimeError: As for `result`.
     #[pyo3(signature = (timeout=None))]
     fn wait(&self, py: Python<'_>, timeout: Option<&Bound<'_, PyAny>>) -> PyResult<bool> {
         let timeout = self::timeout(timeout)?;
-        self.wait_for_end(py, timeout)
+        self.wait_for_end(py, "wait", timeout)
     }
 
     /// Tell whether the task has ended: DONE, FAILED or CANCELLED.
