@@ -27,7 +27,7 @@ def main() -> None:
                 args=(region,),
                 retry=retry.FixedDelay(max_retries=1, delay=30),
             )
-            load = Task(due=0, job=lambda: f"loaded {first.result()}", depends_on=[first])
+            load = Task(due=clock.now(), job=lambda: f"loaded {first.result()}", depends_on=[first])
             return [load, first]
 
         north, south = pipeline("north"), pipeline("south")

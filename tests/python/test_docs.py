@@ -5,10 +5,14 @@ from __future__ import annotations
 import ast
 import doctest
 import re
+import signal
+import subprocess
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from helpers import WATCHDOG
 
 import duetime
 
@@ -60,6 +64,30 @@ def test_there_is_something_to_run() -> None:
 def test_a_block_of_a_page_runs(page: Path, line: int, code: str) -> None:
     # Padded, so that a traceback names the line of the page.
     exec(compile("\n" * (line - 1) + code, page, "exec"), {"__name__": "__docs__"})
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_the_first_program_runs_until_a_signal(number: signal.Signals) -> None:
+    [(_, code)] = blocks(ROOT / "README.md", "python until-signal")
+    command = [sys.executable, "-W", "error", "-u", "-c", code]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as program:
+        try:
+            assert program.stdout is not None
+            assert program.stdout.readline() == "tick\n"
+            program.send_signal(number)
+            assert program.stdout.read() == ""
+            assert program.wait(WATCHDOG) == 0
+        finally:
+            program.kill()
+
+
+def test_the_recipe_for_failures_logs_them(caplog: pytest.LogCaptureFixture) -> None:
+    guide = blocks(ROOT / "docs" / "guide.md", "python")
+    [code] = [code for _, code in guide if "import logging" in code]
+    exec(code, {"__name__": "__docs__"})
+    [record] = [record for record in caplog.records if record.name == "jobs"]
+    assert record.getMessage() == "task 'ratio' failed: again at 120.0 s"
+    assert record.exc_info is not None and record.exc_info[0] is ZeroDivisionError
 
 
 @pytest.mark.parametrize("test", DOCTESTS)
