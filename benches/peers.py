@@ -4,7 +4,8 @@
 
 `make bench-peers` prepares the environment. Each measurement runs in a process of its own, the
 rounds are interleaved, and every figure is the median of the rounds. A full run writes
-docs/performance.md and docs/plots; a quick or partial one writes them below target/peers.
+docs/performance.md, docs/plots and the figures of README.md; a quick or partial one writes the
+first two below target/peers.
 `BENCH_LARGE=1` adds ten million tasks to the costs by size.
 """
 
@@ -20,6 +21,7 @@ from pathlib import Path
 from peers_report.facts import facts
 from peers_report.page import page
 from peers_report.plan import idle, plan
+from peers_report.readme import update
 from peers_report.results import Results
 from peers_report.run import Runner, build
 
@@ -73,6 +75,8 @@ def main() -> None:
     partial = options.quick or options.only or kept["facts"]["quick"]
     docs = TARGET / "docs" if partial else ROOT / "docs"
     page(Results(kept), docs)
+    if not partial:
+        update(Results(kept), ROOT / "README.md")
     say(f"written: {docs / 'performance.md'}")
 
 
