@@ -17,6 +17,15 @@ pub(crate) enum Ended {
 }
 
 impl Ended {
+    /// Whether there is nothing of a user in it.
+    pub(crate) fn is_bare(&self) -> bool {
+        match self {
+            Self::Done(value) => value.is_unit(),
+            Self::Failed(_) => false,
+            Self::Cancelled => true,
+        }
+    }
+
     pub(crate) fn state(&self) -> TaskState {
         match self {
             Self::Done(_) => TaskState::Done,

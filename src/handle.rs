@@ -75,7 +75,8 @@ impl TaskHandle {
     /// this handle.
     fn host_of_last(&self) -> Option<Arc<dyn Host>> {
         let is_last = self.state() == TaskState::Cancelled && TaskRef::count(&self.record) == 2;
-        if is_last && self.check_process().is_ok() { self.host.upgrade() } else { None }
+        let is_wanted = is_last && self.record.keeps_anything() && self.check_process().is_ok();
+        if is_wanted { self.host.upgrade() } else { None }
     }
 }
 

@@ -36,13 +36,8 @@ pub(crate) struct Over {
 impl Over {
     /// Whether nobody is to be told, and there is nothing of a user in it.
     pub(crate) fn is_quiet(&self) -> bool {
-        let nothing = match &self.ended {
-            Ended::Done(value) => value.is_unit(),
-            Ended::Failed(_) => false,
-            Ended::Cancelled => true,
-        };
         let unused = self.work.is_none() && self.old_error.is_none() && self.position.is_none();
-        nothing && unused && self.dependents.is_empty() && self.watchers.is_empty()
+        self.ended.is_bare() && unused && self.dependents.is_empty() && self.watchers.is_empty()
     }
 }
 
@@ -76,6 +71,11 @@ impl Record {
             full.show_error(show);
             full.show_label(show);
         }
+    }
+
+    /// Whether there may be anything in a task that has ended that [`Record::take_outcome`] would take.
+    pub(crate) fn keeps_anything(&self) -> bool {
+        matches!(&*self.body.lock(), Body::Full(Some(_)))
     }
 
     /// Takes out what the task ended with; from now on it is as if it had no result.

@@ -212,7 +212,9 @@ impl Shared {
         for (_, watcher) in watchers {
             drop(enter(place, || contain(|| watcher.ended(task))));
         }
-        self.drop_contained(ended);
+        if !ended.is_bare() {
+            self.drop_contained(ended);
+        }
     }
 
     /// What becomes of those that depended on a task that ended.
