@@ -18,7 +18,10 @@ def wakeups() -> int:
     """Gives how often the threads of this process went to sleep of their own accord."""
     total = 0
     for status in Path("/proc/self/task").glob("*/status"):
-        lines = status.read_text().splitlines()
+        try:
+            lines = status.read_text().splitlines()
+        except (FileNotFoundError, ProcessLookupError):
+            continue  # the thread has ended meanwhile
         total += sum(int(line.split()[1]) for line in lines if line.startswith("voluntary"))
     return total
 
