@@ -91,6 +91,12 @@ impl TaskQueue {
         totals.stats(now)
     }
 
+    /// Whether it drains, and all who could run what is left are stuck.
+    pub(crate) fn is_lost(&self) -> bool {
+        let room = self.lock();
+        room.phase == Phase::Draining && !room.is_served()
+    }
+
     pub(crate) fn is_deserted(&self) -> bool {
         self.lock().is_deserted()
     }
@@ -287,7 +293,8 @@ impl TaskQueue {
         }
         if room.phase == Phase::Open || phase == Phase::Closed {
             // While all is paused nothing is due that could be drained.
-            room.phase = if std::mem::take(&mut room.paused) { Phase::Closed } else { phase };
+            let drains = !std::mem::take(&mut room.paused) && room.is_served();
+            room.phase = if drains { phase } else { Phase::Closed };
         }
         let summoned = room.idle.summon_all();
         let left = if room.phase == Phase::Closed { room.naps.end_left() } else { Vec::new() };

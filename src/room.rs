@@ -365,6 +365,11 @@ impl Room {
             && (nothing_starts || self.head_due().is_none_or(|due| due > now))
     }
 
+    /// Whether there are workers that are not stuck.
+    pub(crate) fn is_served(&self) -> bool {
+        self.reserve.serving(self.workers) > 0
+    }
+
     /// Whether the last worker and the last run have ended.
     pub(crate) fn is_deserted(&self) -> bool {
         self.alive + self.running == 0

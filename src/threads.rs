@@ -5,6 +5,7 @@ use std::sync::Arc;
 use std::thread::{Builder, JoinHandle};
 
 use crate::announcer;
+use crate::closing::close;
 use crate::enforcer;
 use crate::error::Error;
 use crate::inside::{Place, enter};
@@ -117,6 +118,9 @@ impl Threads {
             let live = move |shared: &Shared, surroundings: &dyn Surroundings| {
                 enforcer::live(shared, surroundings, &|worker, replace| {
                     threads.relieve(shared, worker, replace);
+                    if shared.queue.is_lost() {
+                        close(shared, false); // nobody is left to drain it
+                    }
                 });
             };
             started.enforcer = Some(self.spawn(shared, "late", live)?);

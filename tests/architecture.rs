@@ -20,7 +20,7 @@ admission: body chance error id links record registry shared task
 links: dependency error id job record registry run shared task
 crew: closing error handle manual_clock shared surroundings threads
 closing: room shared state
-threads: announcer enforcer error inside shared surroundings sync watchdog worker
+threads: announcer closing enforcer error inside shared surroundings sync watchdog worker
 announcer: owed shared surroundings
 watchdog: owed shared
 enforcer: deadlines job owed queue shared story surroundings timeout

@@ -5,6 +5,7 @@ use pyo3::prelude::*;
 use pyo3::types::PyTuple;
 
 use super::call::call;
+use super::interrupt::apart;
 use super::life::Life;
 use super::own::{Own, report};
 use super::records;
@@ -53,7 +54,7 @@ impl Watcher for Callback {
 pub(super) fn tell(py: Python<'_>, function: &Own, args: PyResult<Bound<'_, PyTuple>>) {
     let told = args.and_then(|args| {
         let args = Own::from(args);
-        call(function, py, Some(args.bind(py)))
+        apart(py, || call(function, py, Some(args.bind(py))))
     });
     if let Err(error) = told {
         report(py, error, Some(function.bind(py)));

@@ -215,3 +215,28 @@ def test_an_interrupt_that_comes_when_the_job_has_ended_hits_nobody() -> None:
         gate.open()
         end.set()
         assert [task.result(WATCHDOG) for task in tasks] == ["not hit"] * 2
+
+
+def test_the_callbacks_of_another_task_are_not_the_job() -> None:
+    """A job that cancels a task runs its callbacks: they are spared, and the job is hit after."""
+    with Scheduler(workers=1) as scheduler:
+        other = scheduler.after(3600, int)
+        future, runs, done = other.future, [], []
+
+        def callback(_: Any) -> None:
+            until(lambda: runs[0].stop_requested)
+            for _ in range(200):
+                time.sleep(0.001)  # the interrupt comes, if it does
+            done.append(True)
+
+        other.add_done_callback(callback)
+
+        def cancels() -> None:
+            runs.append(run())
+            other.cancel()
+            spin()
+
+        job = scheduler.after(0, cancels, timeout=0.05, interrupt=True)
+        assert type(job.exception(WATCHDOG)) is TaskTimeout
+        assert done == [True]
+        assert future.cancelled()

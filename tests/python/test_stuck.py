@@ -299,3 +299,20 @@ def test_from_a_thread_a_blocked_leap_ends_with_another() -> None:
         first.outcome()
         assert type(task.exception()) is TaskStuck
         gate.open()
+
+
+@pytest.mark.parametrize("before", [True, False])
+def test_a_drain_cancels_what_nobody_is_left_to_run(before: bool) -> None:
+    """Twice as many stuck as there are workers: nobody is replaced any more."""
+    scheduler = Scheduler(workers=1)
+    gates = [Gate(), Gate()]
+    stuck = [scheduler.after(0, gate, timeout=0.02, grace=0.02) for gate in gates]
+    left = scheduler.after(0, int)
+    if before:
+        until(lambda: scheduler.stats().stuck == 2)
+    assert scheduler.shutdown(drain=True) is True
+    assert [type(task.exception()) for task in stuck] == [TaskStuck, TaskStuck]
+    assert left.cancelled()
+    for gate in gates:
+        gate.open()
+    until(lambda: scheduler.stats().stuck == 0)
