@@ -175,7 +175,7 @@ def interrupted(
     wait: Callable[[Scheduler], object], scheduler: Scheduler, *, closes: bool
 ) -> float:
     """A Ctrl-C while the main thread waits for a job. After how long it gave way."""
-    gate, inside, pressed = threading.Event(), threading.Event(), [0.0]
+    gate, inside, ready, pressed = threading.Event(), threading.Event(), threading.Event(), [0.0]
 
     def job() -> None:
         scheduler.run = current_run()
@@ -185,7 +185,7 @@ def interrupted(
     task = scheduler.after(0, job, id="held")
 
     def press() -> None:
-        inside.wait()
+        ready.wait()
         time.sleep(0.05)  # the main thread sleeps by now; if not, that too must end
         pressed[0] = time.monotonic()
         os.kill(os.getpid(), signal.SIGINT)
@@ -193,6 +193,7 @@ def interrupted(
     threading.Thread(target=press).start()
     inside.wait()
     try:
+        ready.set()
         wait(scheduler)
         took = -1.0
     except KeyboardInterrupt:
