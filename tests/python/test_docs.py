@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import contextlib
 import doctest
 import re
 import signal
@@ -74,9 +75,14 @@ def test_the_first_program_runs_until_a_signal(number: signal.Signals) -> None:
         try:
             assert program.stdout is not None
             assert program.stdout.readline() == "tick\n"
-            program.send_signal(number)
-            assert program.stdout.read() == ""
+            # One that comes in the instant before CPython sleeps in a lock is missed: again then.
+            for _ in range(3):
+                program.send_signal(number)
+                with contextlib.suppress(subprocess.TimeoutExpired):
+                    program.wait(10)
+                    break
             assert program.wait(WATCHDOG) == 0
+            assert set(program.stdout.read().split()) <= {"tick"}
         finally:
             program.kill()
 
