@@ -37,10 +37,10 @@ impl Room {
             let task = &timed.attempt.task;
             task.state.try_expire();
             task.pull_leash();
-            let mut sleepers = self.naps.end_of_run(task.number);
+            let sleepers = self.naps.end_of_run(task.number);
             let others = self.naps.end_of(task.number);
             let slept = !sleepers.is_empty() || !others.is_empty();
-            woken.append(&mut sleepers);
+            woken.extend(sleepers);
             let told = if since == Since::Told || slept { now } else { timed.next };
             self.deadlines.begin_grace(timed, told, others);
         }

@@ -12,16 +12,28 @@ use crate::room::{Phase, Room};
 use crate::sync::MutexGuard;
 
 impl TaskQueue {
+    /// The time, read with no lock held, and the lock; of a clock that was not moved in between.
+    /// `moves`: those that the caller knows of.
+    pub(crate) fn look_up(
+        &self,
+        moves: &mut u64,
+        now: &dyn Fn() -> Timestamp,
+    ) -> (Timestamp, MutexGuard<'_, Room>) {
+        loop {
+            let time = now();
+            let room = self.lock();
+            if !room.has_moved(moves) {
+                return (time, room);
+            }
+        }
+    }
+
     /// Puts a worker to sleep until a task is due at the clock's time or the queue closes. The
     /// clock is read with no lock held.
     pub(crate) fn sleep(&self, owed: &mut Owed, now: &dyn Fn() -> Timestamp) {
         let mut patience = Patience::default();
         loop {
-            let time = now();
-            let mut room = self.lock();
-            if room.has_moved(&mut owed.moves) {
-                continue;
-            }
+            let (time, mut room) = self.look_up(&mut owed.moves, now);
             if room.is_over() || room.head_for_workers().is_some_and(|due| due <= time) {
                 if !owed.arrival {
                     room.idle.depart();
@@ -76,11 +88,7 @@ impl TaskQueue {
         let mut patience = Patience::default();
         let mut moves = self.lock().moves;
         loop {
-            let time = now();
-            let mut room = self.lock();
-            if room.has_moved(&mut moves) {
-                continue;
-            }
+            let (time, mut room) = self.look_up(&mut moves, now);
             if room.phase != Phase::Open {
                 return false; // the workers send what is left
             }

@@ -19,11 +19,7 @@ impl TaskQueue {
         let mut patience = Patience::default();
         let mut moves = self.lock().moves;
         loop {
-            let time = now();
-            let mut room = self.lock();
-            if room.has_moved(&mut moves) {
-                continue;
-            }
+            let (time, mut room) = self.look_up(&mut moves, now);
             let woken = room.expire(time, Since::Told);
             if !woken.is_empty() {
                 let calls = room.deadlines.take_calls();

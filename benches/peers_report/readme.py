@@ -35,14 +35,20 @@ COLUMNS = {
     (RUST, QUEUE): "tokio-util `DelayQueue`",
     (JAVA, STPE): "Java",
 }
-# A thread each, or so slow that fewer jobs have to do.
-BURSTS = {APS: (MANY // 10, 4), "sched": (MANY // 10, 1), TIMER: (MANY // 100, 1)}
-ONE_THREAD = {"asyncio": (MANY, 1), QUEUE: (MANY, 1)}
+# How many jobs, on how many workers, where it is not MANY on four: some have one thread, or are
+# so slow that fewer jobs have to do.
+BURSTS = {
+    APS: (MANY // 10, 4),
+    "sched": (MANY // 10, 1),
+    TIMER: (MANY // 100, 1),
+    "asyncio": (MANY, 1),
+    QUEUE: (MANY, 1),
+}
 
 
 def burst(r: Results, language: str, peer: str) -> float | None:
     """Gives no-op jobs a second; of ours, scheduled one by one."""
-    size, workers = {**BURSTS, **ONE_THREAD}.get(peer, (MANY, 4))
+    size, workers = BURSTS.get(peer, (MANY, 4))
     return r.get("per_second", "burst", language, peer, size, workers)
 
 
