@@ -9,7 +9,7 @@ from __future__ import annotations
 import concurrent.futures
 import functools
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar, overload
+from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar, cast, overload
 
 from duetime import _native
 
@@ -31,13 +31,15 @@ _F = TypeVar("_F", bound=Callable[..., object])
 class _Submitted(concurrent.futures.Future[_T]):
     """The future of a call, whose `_run` is the job of a task.
 
-    The job and a cancel of the task exclude each other, so one of `_run` and `_finish` alone moves
-    the future out of its pending state, or tells that it was cancelled.
+    The job and a cancel of the task exclude each other, so either `_run` moves the future out of
+    its pending state, or `_finish` tells that it was cancelled. How the call ended is told by
+    `_finish` too: who waited for the future finds the task ended, told of and counted.
     """
 
     def __init__(self, call: Callable[[], _T]) -> None:
         super().__init__()
         self._call: Callable[[], _T] | None = call
+        self._value: _T | None = None
         self._task: Task | None = None
 
     def _start(self, task: Task) -> None:
@@ -48,20 +50,17 @@ class _Submitted(concurrent.futures.Future[_T]):
     def _run(self) -> None:
         """Be the task's job: do what ThreadPoolExecutor does with a work item.
 
-        The value goes to the future, not to the task, for which `False` would mean a failure. An
-        error goes to both, so that listeners and statistics see it.
+        The value goes to the future, not to the task, for which `False` would mean a failure.
         """
         call, self._call = self._call, None
         if call is None or not self.set_running_or_notify_cancel():
             return
         try:
-            value = call()
-        except BaseException as error:
-            self.set_exception(error)
-            # The error's traceback holds this frame, and the future holds the error.
+            self._value = call()
+        except BaseException:
+            # The error's traceback holds this frame, and the future will hold the error.
             self = None  # type: ignore[assignment]  # noqa: PLW0642
             raise
-        self.set_result(value)
 
     def cancel(self) -> bool:
         """Cancel the task as well, which lets go of the call. No harm once the task has started."""
@@ -72,12 +71,19 @@ class _Submitted(concurrent.futures.Future[_T]):
         return cancelled
 
     def _finish(self, task: Task) -> None:
-        """When the task was cancelled, by a shutdown for example, wake who waits on the future."""
+        """Tell how the call ended; or, when a shutdown cancelled it, that it did."""
         self._task = None
         if task.cancelled():
             self._call = None
             super().cancel()
             self.set_running_or_notify_cancel()
+        elif not self.running():
+            return  # the future was cancelled in the moment in which the task started
+        elif (error := task.exception(0)) is not None:
+            self.set_exception(error)
+        else:
+            value, self._value = self._value, None
+            self.set_result(cast("_T", value))
 
 
 class Scheduler(_native.Scheduler, concurrent.futures.Executor):

@@ -13,7 +13,7 @@ import pytest
 from helpers import WATCHDOG, Gate, Thread
 from worlds import World
 
-from duetime import Scheduler, SchedulerClosedError
+from duetime import EventKind, Scheduler, SchedulerClosedError
 
 
 def test_it_is_an_executor(real: Scheduler) -> None:
@@ -168,11 +168,24 @@ def test_drain_runs_the_futures_that_wait(world: World) -> None:
 
 
 def test_a_submit_is_a_task_like_any_other(make_world: Callable[..., World]) -> None:
+    """Whoever has its result finds it counted."""
     world = make_world(workers=2)
-    assert world.scheduler.submit(int).result(WATCHDOG) == 0
-    world.run_until_idle()
-    stats = world.scheduler.stats()
-    assert (stats.done, stats.runs, stats.waiting, stats.running) == (1, 1, 0, 0)
+    for n in range(1, 101):
+        assert world.scheduler.submit(int).result(WATCHDOG) == 0
+        stats = world.scheduler.stats()
+        assert (stats.done, stats.runs, stats.waiting, stats.running) == (n, n, 0, 0)
+
+
+@pytest.mark.parametrize("job", [int, lambda: 1 / 0], ids=["done", "failed"])
+def test_the_listeners_are_told_before_the_future(world: World, job: Callable[[], Any]) -> None:
+    told: list[bool] = []
+    with world.hold():
+        future = world.scheduler.submit(job)
+        world.scheduler.add_listener(
+            lambda _: told.append(future.done()), kinds=[EventKind.COMPLETED, EventKind.FAILED]
+        )
+    concurrent.futures.wait([future], WATCHDOG)
+    assert told[-1] is False  # before it was told of what held the worker
 
 
 def test_what_is_not_callable_is_refused(real: Scheduler) -> None:
