@@ -1,5 +1,6 @@
-//! Waits that Ctrl-C ends. Invariant: a Python thread that waits for the core sleeps in a lock of
-//! Python's, which runs signal handlers, and is woken by event.
+//! Waits for the core. Invariant: a Python thread that waits is woken by event, and Ctrl-C ends the
+//! waits of the main thread at once. Every other one, which hears no signals, sleeps in a lock of
+//! Python's.
 
 use std::time::Duration;
 
@@ -7,6 +8,8 @@ use pyo3::prelude::*;
 
 use super::call::{call, call_method};
 use super::lookup::{Attribute, Lookup, Names};
+#[cfg(unix)]
+use super::main_thread::Sleep;
 use super::own::Own;
 use crate::Waker;
 
@@ -15,7 +18,16 @@ const LONGEST: Duration = Duration::from_secs(4_000_000);
 
 static NEW_LOCK: Attribute = Attribute::new("_thread", "allocate_lock");
 static NAMES: Names<2> = Names::new(["acquire", "release"]);
-pub(super) static LOOKUPS: &[&dyn Lookup] = &[&NEW_LOCK, &NAMES];
+static IDENT: Attribute = Attribute::new("_thread", "get_ident");
+static MAIN: Attribute = Attribute::new("threading", "main_thread");
+pub(super) static LOOKUPS: &[&dyn Lookup] = &[&NEW_LOCK, &NAMES, &IDENT, &MAIN];
+
+/// Whether the calling thread is the one that runs the handlers of signals. It may run one here,
+/// which may raise.
+pub(super) fn on_main_thread(py: Python<'_>) -> PyResult<bool> {
+    let main = MAIN.get(py).call0()?.getattr("ident")?;
+    IDENT.get(py).call0()?.eq(main)
+}
 
 /// Waits until the waker that `register` is given was called, or until `timeout`; says whether it
 /// came. `register` gives `None` where there is nothing to wait for, and otherwise a key, with which
@@ -26,24 +38,38 @@ pub(super) fn wait<K>(
     register: impl FnOnce(Waker) -> PyResult<Option<K>>,
     forget: impl FnOnce(K),
 ) -> PyResult<bool> {
+    #[cfg(unix)]
+    if on_main_thread(py)?
+        && let Some(mut sleep) = Sleep::begin(py)
+    {
+        let Some(key) = register(sleep.waker())? else { return Ok(true) };
+        return unless_woken(sleep.sleep(timeout), || forget(key));
+    }
     let lock = call(NEW_LOCK.get(py).as_unbound(), py, None)?;
-    let [acquire_name, release_name] = NAMES.get(py);
+    let [acquire_name, _] = NAMES.get(py);
     call_method(&lock, py, acquire_name, ())?;
+    let Some(key) = register(releasing(py, &lock)?)? else { return Ok(true) };
+    unless_woken(acquire(&lock, py, timeout), || forget(key))
+}
+
+fn unless_woken(came: PyResult<bool>, forget: impl FnOnce()) -> PyResult<bool> {
+    if !matches!(came, Ok(true)) {
+        forget();
+    }
+    came
+}
+
+/// A waker that releases a lock.
+fn releasing(py: Python<'_>, lock: &Py<PyAny>) -> PyResult<Waker> {
+    let [_, release_name] = NAMES.get(py);
     let release = Own::from(lock.bind(py).getattr(release_name)?);
-    let waker = Box::new(move || {
+    Ok(Box::new(move || {
         Python::attach(|py| {
             // It fails only if nobody holds the lock, and then nobody waits.
             drop(call(&release, py, None));
             drop(release); // while attached
         });
-    });
-    let Some(key) = register(waker)? else { return Ok(true) };
-    // A signal that came before the lock sleeps would not end its sleep.
-    let came = py.check_signals().and_then(|()| acquire(&lock, py, timeout));
-    if !matches!(came, Ok(true)) {
-        forget(key);
-    }
-    came
+    }))
 }
 
 /// Acquires in pieces where Python refuses the whole.

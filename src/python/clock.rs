@@ -7,18 +7,13 @@ use pyo3::exceptions::PyKeyboardInterrupt;
 use pyo3::ffi;
 use pyo3::prelude::*;
 
-use super::blocking;
+use super::blocking::{self, on_main_thread};
 use super::call::call;
 use super::elsewhere;
 use super::life::Life;
-use super::lookup::{Attribute, Lookup};
 use super::numbers::{Maybe, as_seconds, duration, timestamp};
 use super::own::{Own, report};
 use crate::{Busy, Clock, Error, Timestamp, Waker};
-
-static IDENT: Attribute = Attribute::new("_thread", "get_ident");
-static MAIN: Attribute = Attribute::new("threading", "main_thread");
-pub(super) static LOOKUPS: &[&dyn Lookup] = &[&IDENT, &MAIN];
 
 /// Any zero-argument callable that gives seconds.
 pub(super) struct CallableClock {
@@ -39,7 +34,7 @@ impl CallableClock {
     /// A mistake of the clock's. A Ctrl-C that hit its code on the main thread, where alone it can
     /// hit, is none: it is pressed again, for whoever reads the clock there.
     fn report(&self, py: Python<'_>, error: PyErr) {
-        if error.is_instance_of::<PyKeyboardInterrupt>(py) && on_main_thread(py) {
+        if error.is_instance_of::<PyKeyboardInterrupt>(py) && on_main_thread(py).unwrap_or(true) {
             // SAFETY: it needs an interpreter and no more; it marks the signal as arrived.
             unsafe { ffi::PyErr_SetInterrupt() };
         } else {
@@ -51,12 +46,6 @@ impl CallableClock {
 fn read(py: Python<'_>, callable: &Own) -> PyResult<Timestamp> {
     let reading = call(callable, py, None)?;
     timestamp("the clock's reading", reading.bind(py))
-}
-
-fn on_main_thread(py: Python<'_>) -> bool {
-    let ident = IDENT.get(py).call0();
-    let main = MAIN.get(py).call0().and_then(|main| main.getattr("ident"));
-    ident.and_then(|ident| ident.eq(main?)).unwrap_or(false)
 }
 
 impl Clock for CallableClock {

@@ -20,6 +20,8 @@ mod job;
 mod life;
 mod listener;
 mod lookup;
+#[cfg(unix)]
+mod main_thread;
 mod numbers;
 mod own;
 mod pickling;
@@ -41,12 +43,13 @@ use pyo3::{ffi, prelude::*};
 const LOOKUPS: &[&[&dyn lookup::Lookup]] = &[
     blocking::LOOKUPS,
     call::LOOKUPS,
-    clock::LOOKUPS,
     elsewhere::LOOKUPS,
     errors::LOOKUPS,
     future::LOOKUPS,
     interrupt::LOOKUPS,
     job::LOOKUPS,
+    #[cfg(unix)]
+    main_thread::LOOKUPS,
     numbers::LOOKUPS,
     pickling::LOOKUPS,
     records::LOOKUPS,

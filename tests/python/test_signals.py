@@ -8,13 +8,14 @@ from __future__ import annotations
 
 import ctypes
 import signal
+import socket
 import sys
 import threading
 from collections.abc import Callable, Iterator
 from typing import Any
 
 import pytest
-from helpers import WATCHDOG, CellClock, Gate, Thread
+from helpers import WATCHDOG, CellClock, Gate, Thread, clean_run
 
 from duetime import ManualClock, Run, Scheduler, Task, current_run
 
@@ -285,3 +286,111 @@ def test_a_clock_that_is_moved_ends_the_main_threads_wait_on_a_kept_run(name: st
         assert scheduler.now() >= before + 65
         awake.set()
         mover.outcome()
+
+
+@pytest.fixture
+def usr1() -> Iterator[Callable[[Callable[..., object]], object]]:
+    """Sets what SIGUSR1 does, until the end of the test."""
+    before = signal.getsignal(signal.SIGUSR1)
+    yield lambda handler: signal.signal(signal.SIGUSR1, handler)
+    signal.signal(signal.SIGUSR1, before)
+
+
+def test_no_signal_is_missed_whenever_it_comes(real: Scheduler, usr1: Any) -> None:
+    """A lock of Python's misses one that comes after the last look and before the sleep."""
+    rounds, go, main = 5_000, threading.Semaphore(0), threading.main_thread().ident
+    assert main is not None
+
+    def press() -> None:
+        for _ in range(rounds):
+            go.acquire()
+            signal.pthread_kill(main, signal.SIGUSR1)
+
+    presses = Thread(press)
+    for _ in range(rounds):
+        task = real.after(3600, int)
+        usr1(lambda *_, task=task: task.cancel())
+        go.release()
+        assert task.wait(WATCHDOG), "the signal was not seen"
+    presses.join(WATCHDOG)
+
+
+@pytest.fixture
+def wakeups() -> Iterator[socket.socket]:
+    """What a program that listens for the numbers of signals reads."""
+    listens, written = socket.socketpair()
+    written.setblocking(False)
+    before = signal.set_wakeup_fd(written.fileno())
+    yield listens
+    assert signal.set_wakeup_fd(before) == written.fileno(), "as if no wait had been"
+    listens.close()
+    written.close()
+
+
+def test_whoever_listens_for_numbers_of_signals_hears_them(
+    real: Scheduler, usr1: Any, wakeups: socket.socket
+) -> None:
+    """An event loop on the main thread does: it hears what came while a callback waited."""
+    task = real.after(3600, int)
+    usr1(lambda *_: task.cancel())
+    CtrlC(signal.SIGUSR1).ready()
+    assert task.wait(WATCHDOG)
+    with pytest.raises(KeyboardInterrupt):
+        CtrlC().ready()
+        real.after(3600, int).wait()
+    wakeups.settimeout(WATCHDOG)
+    numbers = wakeups.recv(1) + wakeups.recv(1)
+    assert list(numbers) == [signal.SIGUSR1, signal.SIGINT]
+
+
+def test_a_handler_may_listen_elsewhere_from_then_on(real: Scheduler, usr1: Any) -> None:
+    listens, written = socket.socketpair()
+    written.setblocking(False)
+    task, before = real.after(3600, int), []
+
+    def handler(*_: Any) -> None:
+        if not before:
+            before.append(signal.set_wakeup_fd(written.fileno()))
+            CtrlC(signal.SIGUSR1).ready()
+        else:
+            task.cancel()
+
+    usr1(handler)
+    CtrlC(signal.SIGUSR1).ready()
+    with listens, written:
+        try:
+            assert task.wait(WATCHDOG)
+        finally:
+            assert signal.set_wakeup_fd(-1) == written.fileno()
+        listens.settimeout(WATCHDOG)
+        assert list(listens.recv(1)) == [signal.SIGUSR1]
+
+
+def test_waits_within_waits_are_all_interrupted(real: Scheduler, usr1: Any) -> None:
+    outer, depth = real.after(3600, int), []
+
+    def handler(*_: Any) -> None:
+        if len(depth) == 3:
+            outer.cancel()
+            return
+        depth.append(real.after(3600, int))
+        CtrlC(signal.SIGUSR1).ready()
+        assert outer.wait(WATCHDOG)
+
+    usr1(handler)
+    CtrlC(signal.SIGUSR1).ready()
+    assert outer.wait(WATCHDOG)
+    assert len(depth) == 3
+    assert signal.set_wakeup_fd(-1) == -1
+
+
+def test_a_process_without_descriptors_waits_all_the_same() -> None:
+    code = """
+        import os, resource, duetime
+        scheduler = duetime.Scheduler(1)
+        task = scheduler.after(0, lambda: "came")
+        most = resource.getrlimit(resource.RLIMIT_NOFILE)[1]
+        resource.setrlimit(resource.RLIMIT_NOFILE, (3, most))
+        print(task.result(30), scheduler.after(0.05, lambda: "again").result(30))
+    """
+    assert clean_run(code).split() == ["came", "again"]
