@@ -35,21 +35,22 @@ impl Ended {
     }
 }
 
-/// What a task is ended with.
+/// What a task is ended with. Whoever ends it drops that, when no lock is held.
+#[derive(Clone, Copy)]
 pub(crate) struct End<'a> {
     pub(crate) ran: Option<&'a Ran>,
-    pub(crate) as_it_ran: Ended,
-    pub(crate) if_stopped: Ended,
+    pub(crate) as_it_ran: &'a Ended,
+    pub(crate) if_stopped: &'a Ended,
 }
 
 impl<'a> End<'a> {
     /// A cancel of a task that does not run.
     pub(crate) const CANCEL: Self =
-        Self { ran: None, as_it_ran: Ended::Cancelled, if_stopped: Ended::Cancelled };
+        Self { ran: None, as_it_ran: &Ended::Cancelled, if_stopped: &Ended::Cancelled };
 
-    /// The end of a one-off task with its run.
-    pub(crate) fn of_run(ran: &'a Ran, ended: &Ended) -> Self {
-        Self { ran: Some(ran), as_it_ran: ended.clone(), if_stopped: ended.clone() }
+    /// The end of a task with its run, whether it was told to stop or not.
+    pub(crate) fn of_run(ran: &'a Ran, ended: &'a Ended) -> Self {
+        Self { ran: Some(ran), as_it_ran: ended, if_stopped: ended }
     }
 }
 

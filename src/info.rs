@@ -86,6 +86,14 @@ impl Facts {
         }
     }
 
+    /// Whether there is nothing to tell but when the task ran, once and well, if it ran.
+    pub(crate) fn are_brief(&self) -> bool {
+        let Self { runs, failures, missed, error, started, finished, cause } = self;
+        let ran = u64::from(started.is_some() && finished.is_some());
+        let is_well = *failures == 0 && error.is_none() && cause.is_none();
+        is_well && *missed == 0 && *runs == ran && started.is_some() == finished.is_some()
+    }
+
     pub(crate) fn into_info(self, id: TaskId, state: TaskState, due: Timestamp) -> TaskInfo {
         let Self { runs, failures, missed, error, started, finished, cause } = self;
         let paused = false;

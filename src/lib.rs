@@ -42,6 +42,7 @@ mod event;
 mod handle;
 mod heap;
 mod histogram;
+mod history;
 mod hold;
 mod id;
 mod idle;

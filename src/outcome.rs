@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use crate::body::{Body, Label, Work};
 use crate::ending::{End, Ended, Watch, Watchers};
-use crate::info::Facts;
+use crate::history::Memory;
 use crate::job::{DependencyFailed, JobError};
 use crate::record::{Record, TaskRef};
 use crate::series::Position;
@@ -16,12 +16,18 @@ use crate::state::TaskState;
 /// What a task ended with, why a run before failed, and its label.
 pub(crate) type Outcome = (Option<Ended>, Option<JobError>, Option<Label>);
 
-/// What comes of an end. To be looked at, and dropped, with no lock held.
+/// What comes of an end.
 pub(crate) struct Over {
-    pub(crate) ended: Ended,
+    pub(crate) state: TaskState,
+    /// `None`, if that was all.
+    pub(crate) left: Option<Left>,
+}
+
+/// What an end leaves. To be looked at, and dropped, with no lock held.
+#[derive(Default)]
+pub(crate) struct Left {
     /// The job of a task that was cancelled.
     pub(crate) work: Option<Work>,
-    pub(crate) facts: Facts,
     /// Those that depended on it and are to be brought, if it is DONE; else the first of those that
     /// were cancelled with it.
     pub(crate) dependents: Vec<TaskRef>,
@@ -33,11 +39,10 @@ pub(crate) struct Over {
     pub(crate) position: Option<Position>,
 }
 
-impl Over {
-    /// Whether nobody is to be told, and there is nothing of a user in it.
-    pub(crate) fn is_quiet(&self) -> bool {
+impl Left {
+    fn is_nothing(&self) -> bool {
         let unused = self.work.is_none() && self.old_error.is_none() && self.position.is_none();
-        self.ended.is_bare() && unused && self.dependents.is_empty() && self.watchers.is_empty()
+        unused && self.dependents.is_empty() && self.watchers.is_empty()
     }
 }
 
@@ -92,27 +97,20 @@ impl Record {
     /// Moves the state to its end and keeps how it ended, in one step for whoever waits. Where
     /// nobody `can_ask` and nothing is kept, nothing is made to keep it in. A job that is still
     /// there goes.
-    pub(crate) fn end(&self, end: &End<'_>, can_ask: bool) -> Over {
+    pub(crate) fn end(&self, end: End<'_>, can_ask: bool) -> (Over, Memory) {
         let mut body = self.body.lock();
         let stopped = self.state.end(end.as_it_ran.state(), end.if_stopped.state());
-        let ended = if stopped { &end.if_stopped } else { &end.as_it_ran }.clone();
+        let ended = if stopped { end.if_stopped } else { end.as_it_ran };
+        let state = ended.state();
         // How a cancelled task ended can be told from its state.
-        let keep = can_ask && !matches!(ended, Ended::Cancelled);
+        let keep = can_ask && state != TaskState::Cancelled;
         let work = body.take_work();
         if let Body::Full(None) = *body
             && !keep
         {
-            let mut facts = Facts::default();
-            end.ran.into_iter().for_each(|ran| facts.note(ran));
-            return Over {
-                ended,
-                work,
-                facts,
-                dependents: Vec::new(),
-                watchers: Vec::new(),
-                old_error: None,
-                position: None,
-            };
+            let left = work.map(|work| Left { work: Some(work), ..Left::default() });
+            let memory = Memory::of_one_run(self.number, state, self.due(), end.ran);
+            return (Over { state, left }, memory);
         }
         let full = body.full();
         if let Some(leash) = full.leash.take()
@@ -123,9 +121,12 @@ impl Record {
         let old_error = end.ran.and_then(|ran| full.note(ran));
         full.ended = Some(ended.clone());
         let watchers = mem::take(&mut full.watchers);
-        let (dependents, position) = (Vec::new(), full.position.take());
-        let facts = full.facts.clone();
-        Over { ended, work, facts, dependents, watchers, old_error, position }
+        let position = full.position.take();
+        let left = Left { work, dependents: Vec::new(), watchers, old_error, position };
+        let left = if left.is_nothing() { None } else { Some(left) };
+        let name = full.name.as_ref();
+        let memory = Memory::of(name, self.number, state, self.due(), &full.facts);
+        (Over { state, left }, memory)
     }
 
     pub(crate) fn ended(&self) -> Option<Ended> {

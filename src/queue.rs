@@ -156,7 +156,7 @@ impl TaskQueue {
         let cancelled = task.state.try_cancel();
         room.note_cancel(task, cancelled, told);
         let ends = cancelled == CancelMove::Cancelled && !told;
-        let over = ends.then(|| room.registry.finish(task, &End::CANCEL));
+        let over = ends.then(|| room.registry.finish(task, End::CANCEL));
         let mut sleepers = Vec::new();
         if cancelled == CancelMove::Stopping {
             task.pull_leash();
@@ -221,12 +221,11 @@ impl TaskQueue {
     /// its last task and the start of the next are one step, unless somebody is to be told between.
     pub(crate) fn try_take(&self, now: Timestamp, owed: &mut Owed) -> Take {
         let mut room = self.lock();
-        let last = owed.last.take();
-        if let Some(Last { task, ran, ended }) = &last {
-            let over = room.registry.finish(task, &End::of_run(ran, ended));
-            if !over.is_quiet() {
+        if let Some(Last { task, ran, ended }) = &owed.last {
+            let over = room.registry.finish(task, End::of_run(ran, ended));
+            if over.left.is_some() || !ended.is_bare() {
                 drop(room);
-                return Take::Over(task.clone(), over);
+                return Take::Over(over);
             }
         }
         room.settle(now, owed);
@@ -235,7 +234,7 @@ impl TaskQueue {
         let summoned = if room.keeps_sleepers(&take) { room.idle.summon_all() } else { Vec::new() };
         self.unlock(room, now);
         self.ring(&summoned);
-        drop(last); // perhaps with the last reference to a task
+        owed.last = None; // perhaps with the last reference to a task
         take
     }
 

@@ -1,25 +1,27 @@
 //! Which ids are taken. Invariants: an id is held by one task at a time; every live task is known,
 //! and so are the last finished ones, as plain records that hold nothing of a user.
 
-use std::collections::{HashMap, VecDeque};
-use std::mem;
+use std::collections::HashMap;
+use std::collections::hash_map::Entry;
 
 use foldhash::fast::RandomState;
 
 use crate::dependents::Dependents;
 use crate::ending::End;
 use crate::error::Error;
+use crate::history::{History, Memory, Spot};
 use crate::id::TaskId;
 use crate::info::TaskInfo;
 use crate::outcome::Over;
 use crate::record::TaskRef;
-use crate::roll::{Counting, Roll};
+use crate::roll::{Holding, Roll};
 use crate::stats::Totals;
 
 /// All of it is guarded by the queue's lock, so that to schedule, to end and to cancel are one step.
 pub(crate) struct Registry {
     numbered: Roll,
-    named: HashMap<TaskId, TaskRef, RandomState>,
+    /// Live and remembered.
+    named: HashMap<TaskId, Holding<TaskRef>, RandomState>,
     history: History,
     pub(crate) totals: Totals,
     pub(crate) dependents: Dependents,
@@ -41,7 +43,7 @@ impl Registry {
         Self {
             numbered: Roll::default(),
             named: HashMap::default(),
-            history: History { limit: history, ..History::default() },
+            history: History::new(history),
             totals: Totals::new(),
             dependents: Dependents::default(),
             made: 0,
@@ -75,7 +77,7 @@ impl Registry {
 
     /// Whether `id` can be given to a new task.
     pub(crate) fn check_free(&self, id: &TaskId) -> Result<(), Error> {
-        match self.find(id) {
+        match self.holding(id) {
             Some(_) => Err(Error::DuplicateTask(id.clone())),
             None => Ok(()),
         }
@@ -86,153 +88,109 @@ impl Registry {
         match name {
             Some(id) => {
                 self.negative_given |= matches!(id, TaskId::Int(..0));
-                self.named.insert(id, task.clone());
+                self.named.insert(id, Holding::Live(task.clone()));
             }
             None => self.numbered.insert(task.clone()),
         }
     }
 
     pub(crate) fn find(&self, id: &TaskId) -> Option<Holder> {
-        if let Some(task) = self.live_task(id) {
-            return Some(Holder::Live(task.clone()));
+        match self.holding(id)? {
+            Holding::Live(task) => Some(Holder::Live(task.clone())),
+            Holding::Finished(spot) => self.history.get(spot).map(Holder::Finished),
         }
-        self.history.find(id).cloned().map(Holder::Finished)
     }
 
-    fn live_task(&self, id: &TaskId) -> Option<&TaskRef> {
-        if let Some(task) = self.named.get(id) {
-            return Some(task);
-        }
-        match *id {
-            TaskId::Int(number) if number < 0 => self.numbered.get(number.unsigned_abs()),
-            _ => None,
+    fn holding(&self, id: &TaskId) -> Option<Holding<&TaskRef>> {
+        match (self.named.get(id), id) {
+            (Some(Holding::Live(task)), _) => Some(Holding::Live(task)),
+            (Some(Holding::Finished(spot)), _) => Some(Holding::Finished(*spot)),
+            (None, TaskId::Int(number @ ..0)) => self.numbered.get(number.unsigned_abs()),
+            (None, _) => None,
         }
     }
 
     /// Frees an id, whoever holds it, without a trace: another is to have it.
     pub(crate) fn vacate(&mut self, id: &TaskId) {
-        if self.history.forget(id) || self.named.remove(id).is_some() {
-            return;
+        if let Some(Holding::Finished(spot)) = self.holding(id) {
+            self.history.forget(spot);
         }
-        if let Some(number) = self.live_task(id).map(|task| task.number) {
-            self.numbered.remove(number);
+        self.remove(id);
+    }
+
+    /// Frees an id that only one holds: a name, or a number.
+    fn remove(&mut self, id: &TaskId) {
+        if self.named.remove(id).is_none()
+            && let TaskId::Int(number @ ..0) = id
+        {
+            self.numbered.remove(number.unsigned_abs());
         }
     }
 
     /// Ends a task, and moves it from the live ones to the history, in one step for whoever looks
     /// for it or depends on it. One that was replaced leaves no record.
-    pub(crate) fn finish(&mut self, task: &TaskRef, end: &End<'_>) -> Over {
-        let live = self.remove(task);
+    pub(crate) fn finish(&mut self, task: &TaskRef, end: End<'_>) -> Over {
+        let live = self.leave(task, self.history.next_spot());
         // Besides the caller only handles refer to a task that ran, and no new handle can be made:
         // where there is none, nobody can ask for the outcome any more.
-        let mut over = task.end(end, TaskRef::count(task) > 1);
-        self.totals.add(over.ended.state(), end.ran);
-        let facts = mem::take(&mut over.facts);
-        let info = facts.into_info(task.id(), over.ended.state(), task.due());
+        let (mut over, memory) = task.end(end, TaskRef::count(task) > 1);
+        self.totals.add(over.state, end.ran);
         if !self.dependents.is_empty() {
-            let fell = info.cause.is_some();
-            over.dependents = self.dependents.end_of(task, info.fall(), fell);
+            let info = memory.info();
+            let dependents = self.dependents.end_of(task, info.fall(), info.cause.is_some());
+            if !dependents.is_empty() {
+                over.left.get_or_insert_default().dependents = dependents;
+            }
         }
         if live {
-            self.history.push(info);
+            self.remember(memory);
         }
         over
     }
 
-    fn remove(&mut self, task: &TaskRef) -> bool {
+    /// A task is live no more, and will be remembered at `spot`; `false` if its id has become another's.
+    fn leave(&mut self, task: &TaskRef, spot: Option<Spot>) -> bool {
         if !task.is_named() {
-            return self.numbered.remove(task.number).is_some();
+            return self.numbered.end(task.number, spot);
         }
-        let id = task.id();
-        let live = self.named.get(&id).is_some_and(|live| TaskRef::ptr_eq(live, task));
-        live && self.named.remove(&id).is_some()
+        let Entry::Occupied(mut entry) = self.named.entry(task.id()) else { return false };
+        if !matches!(entry.get(), Holding::Live(live) if TaskRef::ptr_eq(live, task)) {
+            return false;
+        }
+        match spot {
+            Some(spot) => drop(entry.insert(Holding::Finished(spot))),
+            None => drop(entry.remove()),
+        }
+        true
     }
 
-    pub(crate) fn forget(&mut self, id: &TaskId) -> bool {
-        self.history.forget(id)
+    /// At the spot that was said.
+    fn remember(&mut self, memory: Memory) {
+        match self.history.push(memory) {
+            Some(Memory::Brief { number, .. }) => self.numbered.remove(number),
+            Some(Memory::Full(oldest)) => self.remove(&oldest.id),
+            None => {}
+        }
+    }
+
+    /// Forgets a finished task.
+    pub(crate) fn forget(&mut self, id: &TaskId) {
+        if let Some(Holding::Finished(_)) = self.holding(id) {
+            self.vacate(id);
+        }
     }
 
     pub(crate) fn live(&self) -> impl Iterator<Item = &TaskRef> {
-        self.numbered.iter().chain(self.named.values())
+        let named = self.named.values().filter_map(|holding| match holding {
+            Holding::Live(task) => Some(task),
+            Holding::Finished(_) => None,
+        });
+        self.numbered.iter().chain(named)
     }
 
-    pub(crate) fn finished(&self) -> impl Iterator<Item = &TaskInfo> {
-        self.history.records.iter().flatten()
-    }
-}
-
-/// The last finished tasks, the oldest first.
-#[derive(Default)]
-struct History {
-    limit: usize,
-    /// `None` where one was forgotten.
-    records: VecDeque<Option<TaskInfo>>,
-    /// How many records were dropped at the front: the place of the first one.
-    dropped: u64,
-    places: Places,
-}
-
-/// Id → place. Most ids are numbers that the scheduler made.
-#[derive(Default)]
-struct Places {
-    made: HashMap<u64, u64, Counting>,
-    given: HashMap<TaskId, u64, RandomState>,
-}
-
-impl Places {
-    fn get(&self, id: &TaskId) -> Option<u64> {
-        match *id {
-            TaskId::Int(number @ ..0) => self.made.get(&number.unsigned_abs()),
-            _ => self.given.get(id),
-        }
-        .copied()
-    }
-
-    fn insert(&mut self, id: &TaskId, place: u64) {
-        match *id {
-            TaskId::Int(number @ ..0) => self.made.insert(number.unsigned_abs(), place),
-            _ => self.given.insert(id.clone(), place),
-        };
-    }
-
-    fn remove(&mut self, id: &TaskId) {
-        match *id {
-            TaskId::Int(number @ ..0) => self.made.remove(&number.unsigned_abs()),
-            _ => self.given.remove(id),
-        };
-    }
-}
-
-impl History {
-    fn push(&mut self, info: TaskInfo) {
-        if self.limit == 0 {
-            return;
-        }
-        if self.records.len() == self.limit {
-            if let Some(Some(oldest)) = self.records.pop_front() {
-                self.places.remove(&oldest.id);
-            }
-            self.dropped += 1;
-        }
-        self.places.insert(&info.id, self.dropped + self.records.len() as u64);
-        self.records.push_back(Some(info));
-    }
-
-    fn index(&self, id: &TaskId) -> Option<usize> {
-        usize::try_from(self.places.get(id)? - self.dropped).ok()
-    }
-
-    fn find(&self, id: &TaskId) -> Option<&TaskInfo> {
-        self.records[self.index(id)?].as_ref()
-    }
-
-    fn forget(&mut self, id: &TaskId) -> bool {
-        let Some(index) = self.index(id) else {
-            return false;
-        };
-        self.records[index] = None;
-        self.places.remove(id);
-        true
+    /// The oldest first.
+    pub(crate) fn finished(&self) -> impl Iterator<Item = TaskInfo> {
+        self.history.iter()
     }
 }
 

@@ -273,7 +273,7 @@ impl Scheduler {
     /// [`Error::Forked`].
     pub fn tasks(&self, state: Option<TaskState>) -> Result<Vec<TaskInfo>, Error> {
         let room = self.checked()?.queue.lock();
-        let finished: Vec<TaskInfo> = room.registry.finished().cloned().collect();
+        let finished: Vec<TaskInfo> = room.registry.finished().collect();
         let mut live: Vec<TaskRef> = room.registry.live().cloned().collect();
         drop(room);
         live.sort_by_key(|task| task.number);

@@ -14,7 +14,7 @@ use crate::inside::{Identity, Place, enter, enter_all, holds_any, is_inside};
 use crate::job::{contain, discard};
 use crate::limits::Names;
 use crate::nap::{Look, Sleeper};
-use crate::outcome::Over;
+use crate::outcome::{Left, Over};
 use crate::owed::{Last, Owed};
 use crate::patience::Patience;
 use crate::queue::TaskQueue;
@@ -165,7 +165,7 @@ impl Shared {
     /// What remains to be done once a task that was not running is cancelled.
     pub(crate) fn complete_cancel(&self, task: &TaskRef) {
         let outlook = self.tells_of_cancels().then(|| task.outlook());
-        self.finish(task, &End::CANCEL, |_| {
+        self.finish(task, End::CANCEL, |_| {
             let (run, attempt) = outlook.unwrap_or((1, 1));
             self.emit(EventKind::Cancelled, task, || Event {
                 run,
@@ -182,8 +182,8 @@ impl Shared {
     pub(crate) fn finish(
         &self,
         task: &TaskRef,
-        end: &End<'_>,
-        tell_listeners: impl FnOnce(&Ended),
+        end: End<'_>,
+        tell_listeners: impl FnOnce(TaskState),
     ) {
         let over = self.queue.lock().registry.finish(task, end);
         self.conclude(task, over, tell_listeners);
@@ -191,38 +191,58 @@ impl Shared {
 
     /// Ends the task of a worker's last run, for a worker that takes no other now.
     pub(crate) fn end_last(&self, owed: &mut Owed) {
-        if let Some(Last { task, ran, ended }) = owed.last.take() {
-            self.finish(&task, &End::of_run(&ran, &ended), |_| ());
+        if let Some(Last { task, ran, ended }) = &owed.last {
+            let over = self.queue.lock().registry.finish(task, End::of_run(ran, ended));
+            self.conclude_last(owed, over);
+        }
+    }
+
+    /// What remains to be done once the task of a worker's last run ended.
+    pub(crate) fn conclude_last(&self, owed: &mut Owed, over: Over) {
+        if let Some(Last { task, ended, .. }) = owed.last.take() {
+            self.conclude(&task, over, |_| ());
+            self.drop_ended(ended);
         }
     }
 
     /// What remains to be done once a task ended.
-    pub(crate) fn conclude(&self, task: &TaskRef, over: Over, tell_listeners: impl FnOnce(&Ended)) {
-        let Over { ended, work, dependents, watchers, old_error, position, .. } = over;
+    pub(crate) fn conclude(
+        &self,
+        task: &TaskRef,
+        over: Over,
+        tell_listeners: impl FnOnce(TaskState),
+    ) {
+        let Over { state, left } = over;
+        let Some(left) = left else { return tell_listeners(state) };
+        let Left { work, dependents, watchers, old_error, position } = left;
         self.drop_contained((work, old_error, position));
         if dependents.is_empty() {
-            tell_listeners(&ended);
+            tell_listeners(state);
         } else {
             // Those that it set free go on only after the listeners were told.
             let freed = dependents.iter().map(|task| Place::telling(self.identity(), task));
-            enter_all(freed, || tell_listeners(&ended));
-            self.follow(task, &ended, dependents);
+            enter_all(freed, || tell_listeners(state));
+            self.follow(task, state, dependents);
         }
         let place = Place::telling(self.identity(), task);
         for (_, watcher) in watchers {
             drop(enter(place, || contain(|| watcher.ended(task))));
         }
+    }
+
+    /// Drops what a task ended with.
+    pub(crate) fn drop_ended(&self, ended: Ended) {
         if !ended.is_bare() {
             self.drop_contained(ended);
         }
     }
 
     /// What becomes of those that depended on a task that ended.
-    fn follow(&self, task: &TaskRef, ended: &Ended, mut dependents: Vec<TaskRef>) {
+    fn follow(&self, task: &TaskRef, state: TaskState, mut dependents: Vec<TaskRef>) {
         if self.check_process().is_err() {
             return; // a listener forked, and this is the child
         }
-        if matches!(ended, Ended::Done(_)) {
+        if state == TaskState::Done {
             return self.bring_all(&dependents);
         }
         // Else they were cancelled with it, and what is behind them falls with it too.

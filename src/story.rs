@@ -15,6 +15,7 @@ use crate::owed::Last;
 use crate::plan::Verdict;
 use crate::recurrence::Next;
 use crate::shared::Shared;
+use crate::state::TaskState;
 use crate::timeout::{TaskStuck, TaskTimeout};
 
 /// An attempt, and who is told of it.
@@ -62,8 +63,8 @@ impl Story<'_> {
             ..self.told(EventKind::Stuck, &ran)
         });
         let ended = Ended::from(failed);
-        let end = End { ran: Some(&ran), as_it_ran: ended.clone(), if_stopped: ended };
-        self.shared.finish(&self.attempt.task, &end, |_| self.emit_end(&ran, None));
+        let end = End::of_run(&ran, &ended);
+        self.shared.finish(&self.attempt.task, end, |_| self.emit_end(&ran, None));
     }
 
     /// Ends the run, and the task too if nothing follows; or gives what is left to do.
@@ -127,13 +128,15 @@ impl Story<'_> {
     /// Ends the task.
     fn finish(&self, work: Work, ran: &Ran, as_it_ran: Ended, if_stopped: Ended) {
         self.shared.drop_contained(work);
-        let end = End { ran: Some(ran), as_it_ran, if_stopped };
-        self.shared.finish(&self.attempt.task, &end, |ended| {
+        let end = End { ran: Some(ran), as_it_ran: &as_it_ran, if_stopped: &if_stopped };
+        self.shared.finish(&self.attempt.task, end, |state| {
             self.emit_end(ran, None);
-            if matches!(ended, Ended::Cancelled) {
+            if state == TaskState::Cancelled {
                 self.emit(EventKind::Cancelled, None, None);
             }
         });
+        self.shared.drop_ended(if_stopped);
+        self.shared.drop_ended(as_it_ran);
     }
 
     fn emit_end(&self, ran: &Ran, next_due: Option<Timestamp>) {

@@ -15,8 +15,8 @@ const AT_ONCE: usize = 4096;
 
 /// What a worker got.
 pub(crate) enum Take {
-    /// Nothing yet: somebody is to be told first of the task that it has ended.
-    Over(TaskRef, Over),
+    /// Nothing yet: of the task that it has ended somebody is to be told first, or something dropped.
+    Over(Over),
     /// A task, moved to RUNNING.
     Task(Entry<TaskRef>),
     /// Nothing is due.

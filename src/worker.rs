@@ -57,7 +57,7 @@ fn work(shared: &Shared, owed: &mut Owed, pause: &dyn Pause, turn: Duration) -> 
             shared.announce_due(now);
         }
         match shared.queue.try_take(now, owed) {
-            Take::Over(task, over) => shared.conclude(&task, over, |_| ()),
+            Take::Over(over) => shared.conclude_last(owed, over),
             Take::Task(entry) => {
                 let started = now.max(entry.due); // in a drain `now` may be older
                 match run(shared, &mut host, entry, started, owed) {

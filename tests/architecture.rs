@@ -27,7 +27,7 @@ enforcer: deadlines job owed queue shared story surroundings timeout
 worker: attempt clock deadlines door elsewhere event heap job owed record run shared story
     surroundings taking
 elsewhere: attempt body inside job later shared story
-story: attempt body chance clock ending event info job owed plan recurrence shared timeout
+story: attempt body chance clock ending event info job owed plan recurrence shared state timeout
 shared: clock ending error event handle hold inside job limits nap outcome owed patience queue
     reading record run state stops sync timeout
 vigil: clock deadlines job overtime patience queue timeout
@@ -51,8 +51,8 @@ limits: clock error heap record
 taking: clock heap outcome owed record room
 room: clock deadlines door error heap idle limits nap owed record registry reserve state wakers
 slack: clock
-registry: dependents ending error id info outcome record roll stats
-roll: record
+registry: dependents ending error history id info outcome record roll stats
+roll: history record
 dependents: job record state
 heap: clock
 idle: clock
@@ -62,11 +62,12 @@ wakers: clock
 patience: clock
 run: attempt clock error id inside job leash nap patience record slack state sync timeout
 inside: record
-outcome: body ending info job record series state
+outcome: body ending history job record series state
 attempt: clock record
 record: body clock id info job leash recurrence series state sync
 body: ending id info job leash plan series
 ending: info job record state
+history: clock id info state
 plan: clock error job recurrence retry series timeout
 series: clock error job recurrence
 info: clock id job state
