@@ -174,15 +174,11 @@ impl Listeners {
     }
 
     /// Tells everybody who wants to hear of `kind`, at `place`.
-    pub(crate) fn emit(&self, kind: EventKind, place: Place, event: impl FnOnce() -> Event) {
-        if !self.wants(kind) {
-            return;
-        }
-        let event = event();
+    pub(crate) fn tell(&self, kind: EventKind, place: Place, event: &Event) {
         let entries = Arc::clone(&self.list.lock().entries);
         for entry in entries.iter().filter(|entry| entry.kinds & kind as u8 != 0) {
             // The panic hook has told of it; there is nobody else to tell.
-            drop(enter(place, || contain(|| entry.listener.on_event(&event))));
+            drop(enter(place, || contain(|| entry.listener.on_event(event))));
         }
     }
 

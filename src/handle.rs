@@ -64,7 +64,9 @@ impl Drop for TaskHandle {
     /// With the last handle goes what only a handle can ask for. A cancelled task's entry stays in the
     /// queue for a while, and would keep it.
     fn drop(&mut self) {
-        if let Some(host) = self.host_of_last() {
+        if self.state() == TaskState::Cancelled
+            && let Some(host) = self.host_of_last()
+        {
             host.release(&self.record);
         }
     }

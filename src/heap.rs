@@ -179,11 +179,11 @@ impl<T: Live> DueHeap<T> {
     /// When more than half are tombstones, the heap is rebuilt without them, so that a cancel costs
     /// O(1) amortised and a heap of cancelled tasks stays small.
     fn reconsider(&mut self) {
-        let size = self.line.len() + self.entries.len();
         if self.is_retiring() {
             self.step(STEP);
             return;
         }
+        let size = self.line.len() + self.entries.len();
         if size <= SMALL || self.tombstones <= size / 2 {
             return; // not worth it yet
         }
@@ -239,6 +239,11 @@ impl<T: Live> DueHeap<T> {
         self.gone.extend(gone);
     }
 
+    /// Whether there is no entry, dead or alive.
+    pub(crate) fn is_empty(&self) -> bool {
+        self.line.is_empty() && self.is_line()
+    }
+
     /// Live entries.
     pub(crate) fn len(&self) -> usize {
         self.line.len() + self.entries.len() + self.retiring.len() - self.tombstones
@@ -249,12 +254,23 @@ impl<T: Live> DueHeap<T> {
         [self.line.front(), self.entries.peek(), self.retiring.first()]
     }
 
+    /// Whether all of them stand in line.
+    fn is_line(&self) -> bool {
+        self.entries.is_empty() && self.retiring.is_empty()
+    }
+
     fn peek(&self) -> Option<&Entry<T>> {
+        if self.is_line() {
+            return self.line.front();
+        }
         let [line, entries, retiring] = self.firsts();
         line.max(entries).max(retiring) // the greatest comes first, and `None` last
     }
 
     fn pop(&mut self) -> Option<Entry<T>> {
+        if self.is_line() {
+            return self.line.pop_front();
+        }
         let [line, entries, retiring] = self.firsts();
         if line > entries && line > retiring {
             return self.line.pop_front();

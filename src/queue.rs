@@ -156,12 +156,11 @@ impl TaskQueue {
         let cancelled = task.state.try_cancel();
         room.note_cancel(task, cancelled, told);
         let ends = cancelled == CancelMove::Cancelled && !told;
-        let over = ends.then(|| room.registry.finish(task, End::CANCEL));
-        let mut sleepers = Vec::new();
-        if cancelled == CancelMove::Stopping {
+        let over = if ends { Some(room.registry.finish(task, End::CANCEL)) } else { None };
+        let sleepers = (cancelled == CancelMove::Stopping).then(|| {
             task.pull_leash();
-            sleepers = room.naps.end_of(task.number);
-        }
+            room.naps.end_of(task.number)
+        });
         // A task less leaves the head covered; only a rebuild that began wants somebody, or another
         // of its group.
         if room.is_rebuilding() || task.is_grouped() {
@@ -173,7 +172,7 @@ impl TaskQueue {
         } else {
             release(room);
         }
-        call(sleepers);
+        sleepers.into_iter().for_each(call);
         (cancelled, over)
     }
 
@@ -337,12 +336,12 @@ impl TaskQueue {
         call(sleepers);
     }
 
-    /// Unlocks after a task was added that is due at `due`. If an alarm rings by then, or somebody is
-    /// on the way, the head is covered as it was.
+    /// Unlocks after a task was added that is due at `due`. If an alarm rings by then, somebody is
+    /// on the way, or nobody sleeps, the head is covered as it was.
     pub(crate) fn unlock_added(&self, room: MutexGuard<'_, Room>, due: Timestamp, now: Timestamp) {
         let alarms_count = matches!(self.pace, Pace::Monotonic(_));
-        if !room.is_rebuilding() && room.announcer.is_none() && room.idle.covers(due, alarms_count)
-        {
+        let is_covered = room.idle.is_empty() || room.idle.covers(due, alarms_count);
+        if is_covered && !room.is_rebuilding() && room.announcer.is_none() {
             release(room);
         } else {
             self.unlock(room, now);
@@ -357,7 +356,10 @@ impl TaskQueue {
         let calls = room.deadlines.take_calls();
         release(room);
         self.ring_watch(calls);
-        for bell in summoned.into_iter().chain(announcer) {
+        if let Some(bell) = summoned {
+            self.bells[bell].notify_one();
+        }
+        if let Some(bell) = announcer {
             self.bells[bell].notify_one();
         }
     }

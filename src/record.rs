@@ -168,8 +168,13 @@ impl Record {
     }
 
     /// The group of a task that waits, if it is of one.
+    #[inline]
     pub(crate) fn group(&self) -> Option<u16> {
-        if self.is_grouped() { self.body.lock().plan().map(|plan| plan.group) } else { None }
+        if self.is_grouped() { self.planned_group() } else { None }
+    }
+
+    fn planned_group(&self) -> Option<u16> {
+        self.body.lock().plan().map(|plan| plan.group)
     }
 
     pub(crate) fn is_timed(&self) -> bool {

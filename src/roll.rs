@@ -31,6 +31,14 @@ struct Page {
     held: usize,
 }
 
+impl Page {
+    /// One less is on it. Says whether nobody is left.
+    fn leave(&mut self) -> bool {
+        self.held -= 1;
+        self.held == 0
+    }
+}
+
 #[derive(Default)]
 pub(crate) struct Roll {
     pages: HashMap<u64, Box<Page>, Counting>,
@@ -65,13 +73,15 @@ impl Roll {
     pub(crate) fn end(&mut self, number: u64, spot: Option<Spot>) -> bool {
         let (index, place) = locate(number);
         let Some(page) = self.pages.get_mut(&index) else { return false };
-        let was_live = page.tasks[place].take().is_some();
-        match spot {
-            Some(_) if was_live => page.spots.get_or_insert_default()[place] = spot,
-            None if was_live => self.leave(index),
-            _ => {}
+        if page.tasks[place].take().is_none() {
+            return false;
         }
-        was_live
+        if spot.is_some() {
+            page.spots.get_or_insert_default()[place] = spot;
+        } else if page.leave() {
+            self.spare = self.pages.remove(&index);
+        }
+        true
     }
 
     /// Frees a number, whoever has it.
@@ -80,16 +90,7 @@ impl Roll {
         let Some(page) = self.pages.get_mut(&index) else { return };
         let was_live = page.tasks[place].take().is_some();
         let spot = page.spots.as_mut().and_then(|spots| spots[place].take());
-        if was_live || spot.is_some() {
-            self.leave(index);
-        }
-    }
-
-    /// One less is on that page.
-    fn leave(&mut self, index: u64) {
-        let Some(page) = self.pages.get_mut(&index) else { return };
-        page.held -= 1;
-        if page.held == 0 {
+        if (was_live || spot.is_some()) && page.leave() {
             self.spare = self.pages.remove(&index);
         }
     }

@@ -351,17 +351,19 @@ fn current(question: impl FnOnce(&Run) -> bool) -> bool {
 
 /// Runs `job` as `run`; gives back what the run was lent.
 pub(crate) fn run_job(job: &mut dyn Job, run: Run) -> (Outcome, Attempt, Weak<dyn Host>) {
-    CURRENT.set(Some(run));
-    let outcome = CURRENT.with_borrow(|run| match run {
-        Some(run) => run_contained(job, run),
-        None => unreachable!("set above, and taken only below"),
-    });
-    match CURRENT.take() {
-        Some(Run { of: Of::Running(task), host, due, now, attempt, number, .. }) => {
-            (outcome, Attempt { task, due, started: now, run: number, nth: attempt }, host)
+    CURRENT.with(|current| {
+        current.replace(Some(run));
+        let outcome = match &*current.borrow() {
+            Some(run) => run_contained(job, run),
+            None => unreachable!("set above, and taken only below"),
+        };
+        match current.take() {
+            Some(Run { of: Of::Running(task), host, due, now, attempt, number, .. }) => {
+                (outcome, Attempt { task, due, started: now, run: number, nth: attempt }, host)
+            }
+            _ => unreachable!("set above, and a run that is kept is another one"),
         }
-        _ => unreachable!("set above, and a run that is kept is another one"),
-    }
+    })
 }
 
 /// Whether the calling code is part of a run of one of `those` tasks of a scheduler, by its number.

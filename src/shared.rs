@@ -135,13 +135,16 @@ impl Shared {
         });
     }
 
-    /// Tells the listeners of `task`.
+    /// Tells the listeners of `task`, if any wants to know.
+    #[inline]
     pub(crate) fn emit(&self, kind: EventKind, task: &TaskRef, event: impl FnOnce() -> Event) {
-        let place = match kind {
-            EventKind::Due => Place::announcing(self.identity()),
-            _ => Place::telling(self.identity(), task),
-        };
-        self.listeners.emit(kind, place, event);
+        if self.listeners.wants(kind) {
+            let place = match kind {
+                EventKind::Due => Place::announcing(self.identity()),
+                _ => Place::telling(self.identity(), task),
+            };
+            self.listeners.tell(kind, place, &event());
+        }
     }
 
     /// An event without the fields that only some kinds have.

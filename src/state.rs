@@ -179,28 +179,35 @@ impl StateCell {
         self.move_from(PAUSED, WAITING).is_ok()
     }
 
-    /// WAITING → RUNNING; `false` if it was cancelled. Made under the queue's lock.
-    #[must_use]
-    pub(crate) fn try_start(&self) -> bool {
-        self.move_from(WAITING, RUNNING).is_ok()
+    /// The same where all rivals need the lock that the caller holds: without an exchange, which
+    /// costs as much as twenty instructions.
+    fn move_alone(&self, from: u8, to: u8) -> bool {
+        let fits = self.0.load(Ordering::Acquire) == from;
+        if fits {
+            self.0.store(to, Ordering::Release);
+        }
+        fits
     }
 
-    /// RUNNING, EXPIRED → TELLING, because another run follows; `false` if it was cancelled.
+    /// WAITING → RUNNING; `false` if it was cancelled. Made under the queue's lock, as are all moves
+    /// out of WAITING.
+    #[must_use]
+    pub(crate) fn try_start(&self) -> bool {
+        self.move_alone(WAITING, RUNNING)
+    }
+
+    /// RUNNING, EXPIRED → TELLING, because another run follows; `false` if it was cancelled. By who
+    /// holds the run, when it can expire no more.
     #[must_use]
     pub(crate) fn try_tell(&self) -> bool {
-        self.leave_run(TELLING)
+        let left = self.move_from(RUNNING, TELLING);
+        left.is_ok() || left == Err(EXPIRED) && self.move_from(EXPIRED, TELLING).is_ok()
     }
 
     /// RUNNING → EXPIRED; nothing if it was cancelled before. Made under the queue's lock, while the
     /// run is among the deadlines: it is never over then.
     pub(crate) fn try_expire(&self) {
         let _: Result<u8, u8> = self.move_from(RUNNING, EXPIRED);
-    }
-
-    /// RUNNING, EXPIRED → `to`, by who holds the run, when it can expire no more.
-    fn leave_run(&self, to: u8) -> bool {
-        let left = self.move_from(RUNNING, to);
-        left.is_ok() || left == Err(EXPIRED) && self.move_from(EXPIRED, to).is_ok()
     }
 
     /// TELLING → BLOCKED; `false` if it was recalled. Made under the queue's lock.
@@ -237,12 +244,12 @@ impl StateCell {
 
     /// Ends the task: as `as_it_ran` if nobody told it to stop, else as `if_stopped`. Only the
     /// thread that holds the task in RUNNING, EXPIRED, STOPPING or RECALLED makes this move, so the
-    /// only rival is a cancel. Says whether it was told to stop.
+    /// only rival is a cancel; and it is made under the queue's lock, as that is. Says whether the
+    /// task was told to stop.
     pub(crate) fn end(&self, as_it_ran: TaskState, if_stopped: TaskState) -> bool {
-        let stopped = !self.leave_run(encode(as_it_ran));
-        if stopped {
-            self.0.store(encode(if_stopped), Ordering::Release);
-        }
+        let stopped = !matches!(self.0.load(Ordering::Acquire), RUNNING | EXPIRED);
+        let end = if stopped { if_stopped } else { as_it_ran };
+        self.0.store(encode(end), Ordering::Release);
         stopped
     }
 

@@ -37,9 +37,15 @@ impl Story<'_> {
 
     /// What the run's outcome counts as: a failure, if it came too late. `None`: the run was given up
     /// before, and has ended without it.
+    #[inline]
     pub(crate) fn judge(&self, work: &Work, outcome: Outcome) -> Option<Outcome> {
-        let timeout = work.plan.as_ref().and_then(|plan| plan.timeout());
-        let Some((_, timeout)) = timeout else { return Some(outcome) };
+        match work.plan.as_ref().and_then(|plan| plan.timeout()) {
+            Some((_, timeout)) => self.judge_in_time(timeout, outcome),
+            None => Some(outcome),
+        }
+    }
+
+    fn judge_in_time(&self, timeout: Duration, outcome: Outcome) -> Option<Outcome> {
         let number = self.attempt.task.number;
         if let Outcome::Later(_) = outcome {
             return self.shared.queue.send_away(number).then_some(outcome);

@@ -90,6 +90,9 @@ impl Room {
                 self.announced.pop_due(now)
             };
         }
+        if self.announced.is_empty() {
+            return self.waiting.pop_due(now);
+        }
         let announced = match (self.announced.head(), self.waiting.head()) {
             (Some(announced), Some(waiting)) => announced > waiting, // greatest comes first
             (announced, _) => announced.is_some(),

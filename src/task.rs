@@ -256,12 +256,17 @@ impl Task {
     }
 
     /// Checks the rules, and finds the group that it is of.
+    #[inline]
     pub(crate) fn prepare(&mut self, groups: &Names) -> Result<(), Error> {
-        let Some(plan) = &mut self.plan else { return Ok(()) };
+        if self.plan.is_some() { self.prepare_plan(groups) } else { Ok(()) }
+    }
+
+    fn prepare_plan(&mut self, groups: &Names) -> Result<(), Error> {
+        let plan = self.plan();
         if let Some(name) = plan.named.take() {
             plan.group = groups.find(&name.0)?;
         }
-        plan.check(self.due)
+        self.check()
     }
 
     fn check(&self) -> Result<(), Error> {

@@ -13,7 +13,7 @@ use crate::elsewhere::hand_on;
 use crate::event::EventKind;
 use crate::heap::Entry;
 use crate::job::Outcome;
-use crate::owed::{Last, Owed};
+use crate::owed::Owed;
 use crate::record::TaskRef;
 use crate::run::{Host, Run, run_job};
 use crate::shared::Shared;
@@ -61,11 +61,7 @@ fn work(shared: &Shared, owed: &mut Owed, pause: &dyn Pause, turn: Duration) -> 
             Take::Task(entry) => {
                 let started = now.max(entry.due); // in a drain `now` may be older
                 match run(shared, &mut host, entry, started, owed) {
-                    Left::Over(Finished { time, last }) => {
-                        now = time;
-                        owed.run = true;
-                        owed.last = last;
-                    }
+                    Left::Over(time) => now = time,
                     Left::GoesOn => now = shared.clock.now().max(started),
                     Left::GivenUp => match shared.queue.lock().come_back() {
                         Some(place) => owed.worker = place,
@@ -95,17 +91,10 @@ fn work(shared: &Shared, owed: &mut Owed, pause: &dyn Pause, turn: Duration) -> 
     }
 }
 
-/// A run that ended.
-struct Finished {
-    time: Timestamp,
-    /// What is left to be done, in the step in which the next task is taken.
-    last: Option<Last>,
-}
-
 /// How a worker leaves a run.
 enum Left {
-    /// It ended.
-    Over(Finished),
+    /// It ended, at that time. What is left to be done is owed.
+    Over(Timestamp),
     /// It goes on elsewhere.
     GoesOn,
     /// It was given up as stuck, and another took this worker's place.
@@ -120,11 +109,12 @@ fn run(
     host: &mut Weak<dyn Host>,
     entry: Entry<TaskRef>,
     now: Timestamp,
-    owed: &Owed,
+    owed: &mut Owed,
 ) -> Left {
     let Entry { task, due, .. } = entry;
     let Some((mut work, run)) = task.check_out(now) else {
-        return Left::Over(Finished { time: now, last: None });
+        owed.run = true;
+        return Left::Over(now);
     };
     let nth = work.plan.as_ref().map_or(1, |plan| plan.attempt());
     let timeout = work.plan.as_ref().and_then(|plan| plan.timeout());
@@ -156,5 +146,7 @@ fn run(
         return if shared.check_process().is_ok() { Left::GoesOn } else { Left::Forked };
     }
     let time = story.finished();
-    Left::Over(Finished { time, last: story.end(work, outcome, time) })
+    owed.run = true;
+    owed.last = story.end(work, outcome, time);
+    Left::Over(time)
 }
