@@ -6,7 +6,7 @@ use std::num::NonZeroU64;
 
 use crate::clock::Timestamp;
 use crate::id::TaskId;
-use crate::info::{Facts, Ran, TaskInfo};
+use crate::info::{Facts, TaskInfo};
 use crate::state::TaskState;
 
 /// Where in the history a task is: which one it was to end, from 1.
@@ -29,38 +29,6 @@ pub(crate) enum Memory {
 const _: () = assert!(size_of::<Option<Memory>>() <= 48);
 
 impl Memory {
-    /// Of a task without a name that has `ran` once, or never.
-    pub(crate) fn of_one_run(
-        number: u64,
-        state: TaskState,
-        due: Timestamp,
-        ran: Option<&Ran>,
-    ) -> Self {
-        if let Some(ran) = ran.filter(|ran| ran.error.is_some()) {
-            let mut facts = Facts::default();
-            facts.note(ran);
-            return Self::Full(Box::new(facts.into_info(TaskId::made(number), state, due)));
-        }
-        let ran = ran.map(|ran| (ran.started, ran.finished));
-        Self::Brief { number, state, due, ran }
-    }
-
-    /// Of any task, with its name if it has one.
-    pub(crate) fn of(
-        name: Option<&TaskId>,
-        number: u64,
-        state: TaskState,
-        due: Timestamp,
-        facts: &Facts,
-    ) -> Self {
-        if name.is_none() && facts.are_brief() {
-            let ran = facts.started.zip(facts.finished);
-            return Self::Brief { number, state, due, ran };
-        }
-        let id = name.cloned().unwrap_or_else(|| TaskId::made(number));
-        Self::Full(Box::new(facts.clone().into_info(id, state, due)))
-    }
-
     pub(crate) fn info(&self) -> TaskInfo {
         match self {
             Self::Brief { number, state, due, ran } => {

@@ -76,6 +76,13 @@ impl Ran {
 }
 
 impl Facts {
+    /// Those of one run.
+    pub(crate) fn of(ran: &Ran) -> Self {
+        let mut facts = Self::default();
+        facts.note(ran);
+        facts
+    }
+
     pub(crate) fn note(&mut self, ran: &Ran) {
         self.runs += 1;
         self.started = Some(ran.started);
@@ -86,12 +93,10 @@ impl Facts {
         }
     }
 
-    /// Whether there is nothing to tell but when the task ran, once and well, if it ran.
-    pub(crate) fn are_brief(&self) -> bool {
-        let Self { runs, failures, missed, error, started, finished, cause } = self;
-        let ran = u64::from(started.is_some() && finished.is_some());
-        let is_well = *failures == 0 && error.is_none() && cause.is_none();
-        is_well && *missed == 0 && *runs == ran && started.is_some() == finished.is_some()
+    /// Whether there is nothing to tell of a task but that it `ran` once, and well, or never.
+    pub(crate) fn are_brief(&self, ran: Option<&Ran>) -> bool {
+        let is_well = self.failures == 0 && self.error.is_none() && self.cause.is_none();
+        is_well && self.missed == 0 && self.runs == u64::from(ran.is_some())
     }
 
     pub(crate) fn into_info(self, id: TaskId, state: TaskState, due: Timestamp) -> TaskInfo {

@@ -7,7 +7,8 @@ use std::sync::Arc;
 
 use crate::body::{Body, Label, Work};
 use crate::ending::{End, Ended, Watch, Watchers};
-use crate::history::Memory;
+use crate::id::TaskId;
+use crate::info::{Facts, TaskInfo};
 use crate::job::{DependencyFailed, JobError};
 use crate::record::{Record, TaskRef};
 use crate::series::Position;
@@ -20,7 +21,7 @@ pub(crate) type Outcome = (Option<Ended>, Option<JobError>, Option<Label>);
 pub(crate) struct Over {
     pub(crate) state: TaskState,
     /// `None`, if that was all.
-    pub(crate) left: Option<Left>,
+    pub(crate) left: Option<Box<Left>>,
 }
 
 /// What an end leaves. To be looked at, and dropped, with no lock held.
@@ -40,9 +41,10 @@ pub(crate) struct Left {
 }
 
 impl Left {
-    fn is_nothing(&self) -> bool {
+    fn if_any(self) -> Option<Box<Self>> {
         let unused = self.work.is_none() && self.old_error.is_none() && self.position.is_none();
-        unused && self.dependents.is_empty() && self.watchers.is_empty()
+        let nothing = unused && self.dependents.is_empty() && self.watchers.is_empty();
+        if nothing { None } else { Some(Box::new(self)) }
     }
 }
 
@@ -96,8 +98,9 @@ impl Record {
 
     /// Moves the state to its end and keeps how it ended, in one step for whoever waits. Where
     /// nobody `can_ask` and nothing is kept, nothing is made to keep it in. A job that is still
-    /// there goes.
-    pub(crate) fn end(&self, end: End<'_>, can_ask: bool) -> (Over, Memory) {
+    /// there goes. Gives what there is to tell of the task too, if that is more than its state and the
+    /// run that it ended with.
+    pub(crate) fn end(&self, end: End<'_>, can_ask: bool) -> (Over, Option<Box<TaskInfo>>) {
         let mut body = self.body.lock();
         let stopped = self.state.end(end.as_it_ran.state(), end.if_stopped.state());
         let ended = if stopped { end.if_stopped } else { end.as_it_ran };
@@ -108,9 +111,10 @@ impl Record {
         if let Body::Full(None) = *body
             && !keep
         {
-            let left = work.map(|work| Left { work: Some(work), ..Left::default() });
-            let memory = Memory::of_one_run(self.number, state, self.due(), end.ran);
-            return (Over { state, left }, memory);
+            let left = work.map(|work| Box::new(Left { work: Some(work), ..Left::default() }));
+            let failed = end.ran.filter(|ran| ran.error.is_some());
+            let info = failed.map(|ran| Box::new(self.remembered(state, None, Facts::of(ran))));
+            return (Over { state, left }, info);
         }
         let full = body.full();
         if let Some(leash) = full.leash.take()
@@ -123,10 +127,17 @@ impl Record {
         let watchers = mem::take(&mut full.watchers);
         let position = full.position.take();
         let left = Left { work, dependents: Vec::new(), watchers, old_error, position };
-        let left = if left.is_nothing() { None } else { Some(left) };
-        let name = full.name.as_ref();
-        let memory = Memory::of(name, self.number, state, self.due(), &full.facts);
-        (Over { state, left }, memory)
+        let info = if full.name.is_none() && full.facts.are_brief(end.ran) {
+            None
+        } else {
+            Some(Box::new(self.remembered(state, full.name.as_ref(), full.facts.clone())))
+        };
+        (Over { state, left: left.if_any() }, info)
+    }
+
+    fn remembered(&self, state: TaskState, name: Option<&TaskId>, facts: Facts) -> TaskInfo {
+        let id = name.cloned().unwrap_or_else(|| TaskId::made(self.number));
+        facts.into_info(id, state, self.due())
     }
 
     pub(crate) fn ended(&self) -> Option<Ended> {

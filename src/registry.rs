@@ -11,10 +11,11 @@ use crate::ending::End;
 use crate::error::Error;
 use crate::history::{History, Memory, Spot};
 use crate::id::TaskId;
-use crate::info::TaskInfo;
+use crate::info::{Ran, TaskInfo};
 use crate::outcome::Over;
 use crate::record::TaskRef;
 use crate::roll::{Holding, Roll};
+use crate::state::TaskState;
 use crate::stats::Totals;
 
 /// All of it is guarded by the queue's lock, so that to schedule, to end and to cancel are one step.
@@ -30,6 +31,12 @@ pub(crate) struct Registry {
     /// Whether a caller ever gave a negative id.
     negative_given: bool,
     closed: bool,
+}
+
+/// What is remembered of a task of which there is no more to tell.
+fn brief(task: &TaskRef, state: TaskState, ran: Option<&Ran>) -> Memory {
+    let ran = ran.map(|ran| (ran.started, ran.finished));
+    Memory::Brief { number: task.number, state, due: task.due(), ran }
 }
 
 /// Who holds an id.
@@ -133,7 +140,8 @@ impl Registry {
         let live = self.leave(task, self.history.next_spot());
         // Besides the caller only handles refer to a task that ran, and no new handle can be made:
         // where there is none, nobody can ask for the outcome any more.
-        let (mut over, memory) = task.end(end, TaskRef::count(task) > 1);
+        let (mut over, info) = task.end(end, TaskRef::count(task) > 1);
+        let memory = info.map_or_else(|| brief(task, over.state, end.ran), Memory::Full);
         self.totals.add(over.state, end.ran);
         if !self.dependents.is_empty() {
             let info = memory.info();

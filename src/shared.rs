@@ -217,7 +217,7 @@ impl Shared {
     ) {
         let Over { state, left } = over;
         let Some(left) = left else { return tell_listeners(state) };
-        let Left { work, dependents, watchers, old_error, position } = left;
+        let Left { work, dependents, watchers, old_error, position } = *left;
         self.drop_contained((work, old_error, position));
         if dependents.is_empty() {
             tell_listeners(state);

@@ -51,7 +51,7 @@ limits: clock error heap record
 taking: clock heap outcome owed record room
 room: clock deadlines door error heap idle limits nap owed record registry reserve state wakers
 slack: clock
-registry: dependents ending error history id info outcome record roll stats
+registry: dependents ending error history id info outcome record roll state stats
 roll: history record
 dependents: job record state
 heap: clock
@@ -62,7 +62,7 @@ wakers: clock
 patience: clock
 run: attempt clock error id inside job leash nap patience record slack state sync timeout
 inside: record
-outcome: body ending history job record series state
+outcome: body ending id info job record series state
 attempt: clock record
 record: body clock id info job leash recurrence series state sync
 body: ending id info job leash plan series

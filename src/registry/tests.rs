@@ -8,10 +8,10 @@ use super::*;
 use crate::body::Work;
 use crate::clock::Timestamp;
 use crate::ending::Ended;
-use crate::info::{Facts, Ran};
+use crate::info::Facts;
 use crate::job::{IntoJob, JobError, Value};
 use crate::record::{Record, UniqueRef};
-use crate::state::{CancelMove, TaskState};
+use crate::state::CancelMove;
 
 #[derive(Clone, Debug)]
 enum Step {
@@ -111,8 +111,7 @@ impl Pair {
         } else {
             assert!(task.state.try_start());
         }
-        let mut facts = Facts::default();
-        ran.iter().for_each(|ran| facts.note(ran));
+        let facts = ran.as_ref().map(Facts::of).unwrap_or_default();
         let info = facts.into_info(task.id(), state, DUE);
         let end = End { ran: ran.as_ref(), as_it_ran: &ended, if_stopped: &ended };
         let handle = kept.then(|| task.clone());
