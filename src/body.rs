@@ -86,6 +86,7 @@ impl Full {
 }
 
 impl Body {
+    #[inline]
     pub(crate) fn take_work(&mut self) -> Option<Work> {
         if let Self::Full(full) = self {
             return full.as_mut()?.work.take();

@@ -37,7 +37,7 @@ impl Unfinished for Elsewhere {
         let group = work.plan.as_ref().map(|plan| plan.group).filter(|&group| group != 0);
         let over = enter(Place::of(shared.identity()), || {
             let story = Story { shared: &shared, attempt };
-            let Some(outcome) = story.judge(&work, outcome) else {
+            let Some(outcome) = story.judge(work.plan.as_deref(), outcome) else {
                 shared.drop_contained(work);
                 return false;
             };

@@ -257,6 +257,7 @@ impl Record {
     }
 
     /// Takes the job out, to run it from `started` on; with the number of the run.
+    #[inline]
     pub(crate) fn check_out(&self, started: Timestamp) -> Option<(Work, u64)> {
         let mut body = self.body.lock();
         let work = body.take_work()?;

@@ -350,7 +350,7 @@ fn current(question: impl FnOnce(&Run) -> bool) -> bool {
 }
 
 /// Runs `job` as `run`; gives back what the run was lent.
-pub(crate) fn run_job(job: &mut dyn Job, run: Run) -> (Outcome, Attempt, Weak<dyn Host>) {
+pub(crate) fn run_job(job: &mut dyn Job, run: Run) -> (Outcome, TaskRef, Weak<dyn Host>) {
     CURRENT.with(|current| {
         current.replace(Some(run));
         let outcome = match &*current.borrow() {
@@ -358,9 +358,7 @@ pub(crate) fn run_job(job: &mut dyn Job, run: Run) -> (Outcome, Attempt, Weak<dy
             None => unreachable!("set above, and taken only below"),
         };
         match current.take() {
-            Some(Run { of: Of::Running(task), host, due, now, attempt, number, .. }) => {
-                (outcome, Attempt { task, due, started: now, run: number, nth: attempt }, host)
-            }
+            Some(Run { of: Of::Running(task), host, .. }) => (outcome, task, host),
             _ => unreachable!("set above, and a run that is kept is another one"),
         }
     })

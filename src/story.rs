@@ -12,7 +12,7 @@ use crate::event::{Event, EventKind};
 use crate::info::Ran;
 use crate::job::{JobError, Outcome, describe, discard};
 use crate::owed::Last;
-use crate::plan::Verdict;
+use crate::plan::{Plan, Verdict};
 use crate::recurrence::Next;
 use crate::shared::Shared;
 use crate::state::TaskState;
@@ -38,8 +38,8 @@ impl Story<'_> {
     /// What the run's outcome counts as: a failure, if it came too late. `None`: the run was given up
     /// before, and has ended without it.
     #[inline]
-    pub(crate) fn judge(&self, work: &Work, outcome: Outcome) -> Option<Outcome> {
-        match work.plan.as_ref().and_then(|plan| plan.timeout()) {
+    pub(crate) fn judge(&self, plan: Option<&Plan>, outcome: Outcome) -> Option<Outcome> {
+        match plan.and_then(Plan::timeout) {
             Some((_, timeout)) => self.judge_in_time(timeout, outcome),
             None => Some(outcome),
         }
@@ -75,12 +75,13 @@ impl Story<'_> {
 
     /// Ends the run, and the task too if nothing follows; or gives what is left to do.
     pub(crate) fn end(self, work: Work, outcome: Outcome, finished: Timestamp) -> Option<Last> {
-        let ran = self.ran(&outcome, finished);
         if work.plan.is_some() || self.shared.listeners.anybody() {
+            let ran = self.ran(&outcome, finished);
             self.follow(work, outcome, ran, false);
             return None;
         }
-        discard(work); // a worker is inside of its scheduler already
+        let ran = self.ran(&outcome, finished);
+        discard(work.job); // a worker is inside of its scheduler already
         Some(Last { task: self.attempt.task, ran, ended: outcome.into() })
     }
 

@@ -6,6 +6,7 @@ use std::sync::Weak;
 use std::time::Duration;
 
 use crate::attempt::Attempt;
+use crate::body::Work;
 use crate::clock::{Timestamp, instant};
 use crate::deadlines::Timed;
 use crate::door::Side;
@@ -112,13 +113,14 @@ fn run(
     owed: &mut Owed,
 ) -> Left {
     let Entry { task, due, .. } = entry;
-    let Some((mut work, run)) = task.check_out(now) else {
+    let Some((Work { mut job, plan }, run)) = task.check_out(now) else {
         owed.run = true;
         return Left::Over(now);
     };
-    let nth = work.plan.as_ref().map_or(1, |plan| plan.attempt());
-    let timeout = work.plan.as_ref().and_then(|plan| plan.timeout());
-    let mut story = Story { shared, attempt: Attempt { task, due, started: now, run, nth } };
+    let nth = plan.as_ref().map_or(1, |plan| plan.attempt());
+    let timeout = plan.as_ref().and_then(|plan| plan.timeout());
+    let attempt = |task| Attempt { task, due, started: now, run, nth };
+    let mut story = Story { shared, attempt: attempt(task) };
     story.emit(EventKind::Started, None, None);
     if shared.check_process().is_err() {
         return Left::Forked;
@@ -128,25 +130,25 @@ fn run(
         shared.queue.begin_attempt(timed);
         now + timeout
     });
-    // Lent to the run: workers that count references run by run would wait for one another.
+    // Both are lent to the run: workers that count references run by run would wait for one another.
     let lent = mem::replace(host, Weak::<Shared>::new());
     let run = Run::new(story.attempt, lent, shared.made_in, deadline);
-    let (outcome, attempt, back) = run_job(&mut *work.job, run);
+    let (outcome, task, back) = run_job(&mut *job, run);
     if shared.check_process().is_err() {
         return Left::Forked;
     }
     *host = back;
-    story.attempt = attempt;
-    let Some(outcome) = story.judge(&work, outcome) else {
-        shared.drop_contained(work);
+    story.attempt = attempt(task);
+    let Some(outcome) = story.judge(plan.as_deref(), outcome) else {
+        shared.drop_contained((job, plan));
         return Left::GivenUp;
     };
     if let Outcome::Later(later) = outcome {
-        hand_on(story, work, later);
+        hand_on(story, Work { job, plan }, later);
         return if shared.check_process().is_ok() { Left::GoesOn } else { Left::Forked };
     }
     let time = story.finished();
     owed.run = true;
-    owed.last = story.end(work, outcome, time);
+    owed.last = story.end(Work { job, plan }, outcome, time);
     Left::Over(time)
 }
