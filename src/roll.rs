@@ -1,6 +1,6 @@
 //! Who has which number: the live tasks that have no name, and those of them that are remembered.
-//! Invariants: a page is kept exactly while somebody is on it, but for one spare; nothing here takes
-//! longer the more tasks there are.
+//! Invariants: a page is kept exactly while somebody is on it, but for the open one and one spare;
+//! nothing here takes longer the more tasks there are.
 //!
 //! The scheduler counts the numbers up, so tasks that come one after the other lie side by side: a
 //! table that scatters them costs a cache miss a task, and one that grows in one piece stops the
@@ -8,6 +8,7 @@
 
 use std::collections::HashMap;
 use std::hash::{BuildHasherDefault, Hasher};
+use std::mem;
 
 use crate::history::Spot;
 use crate::record::TaskRef;
@@ -41,8 +42,12 @@ impl Page {
 
 #[derive(Default)]
 pub(crate) struct Roll {
+    /// The page of the number that was given last, and which one that is.
+    open: Box<Page>,
+    index: u64,
+    /// Those before it.
     pages: HashMap<u64, Box<Page>, Counting>,
-    /// The last page that was emptied: tasks that come and go one at a time need no new one each.
+    /// The last page that was emptied, to be the next one.
     spare: Option<Box<Page>>,
 }
 
@@ -50,18 +55,45 @@ pub(crate) struct Roll {
 type Counting = BuildHasherDefault<Counted>;
 
 impl Roll {
-    /// Enters a task whose number is free.
+    /// Enters a task whose number is higher than those before.
     pub(crate) fn insert(&mut self, task: TaskRef) {
-        let (page, place) = locate(task.number);
-        let spare = &mut self.spare;
-        let page = self.pages.entry(page).or_insert_with(|| spare.take().unwrap_or_default());
-        page.held += 1;
-        page.tasks[place] = Some(task);
+        let (index, place) = locate(task.number);
+        if index != self.index {
+            self.turn_to(index);
+        }
+        self.open.held += 1;
+        self.open.tasks[place] = Some(task);
+    }
+
+    /// Opens the page after all others.
+    fn turn_to(&mut self, index: u64) {
+        let new = self.spare.take().unwrap_or_default();
+        let full = mem::replace(&mut self.open, new);
+        let at = mem::replace(&mut self.index, index);
+        if full.held > 0 {
+            self.pages.insert(at, full);
+        } else {
+            self.spare = Some(full);
+        }
+    }
+
+    fn page(&mut self, index: u64) -> Option<&mut Page> {
+        if index == self.index {
+            return Some(&mut self.open);
+        }
+        self.pages.get_mut(&index).map(|page| &mut **page)
+    }
+
+    /// Nobody is left on that page.
+    fn put_away(&mut self, index: u64) {
+        if index != self.index {
+            self.spare = self.pages.remove(&index);
+        }
     }
 
     pub(crate) fn get(&self, number: u64) -> Option<Holding<&TaskRef>> {
-        let (page, place) = locate(number);
-        let page = self.pages.get(&page)?;
+        let (index, place) = locate(number);
+        let page = if index == self.index { &self.open } else { self.pages.get(&index)? };
         match &page.tasks[place] {
             Some(task) => Some(Holding::Live(task)),
             None => page.spots.as_ref()?[place].map(Holding::Finished),
@@ -72,14 +104,14 @@ impl Roll {
     /// leave its number before.
     pub(crate) fn end(&mut self, number: u64, spot: Option<Spot>) -> bool {
         let (index, place) = locate(number);
-        let Some(page) = self.pages.get_mut(&index) else { return false };
+        let Some(page) = self.page(index) else { return false };
         if page.tasks[place].take().is_none() {
             return false;
         }
         if spot.is_some() {
             page.spots.get_or_insert_default()[place] = spot;
         } else if page.leave() {
-            self.spare = self.pages.remove(&index);
+            self.put_away(index);
         }
         true
     }
@@ -87,17 +119,21 @@ impl Roll {
     /// Frees a number, whoever has it.
     pub(crate) fn remove(&mut self, number: u64) {
         let (index, place) = locate(number);
-        let Some(page) = self.pages.get_mut(&index) else { return };
+        let Some(page) = self.page(index) else { return };
         let was_live = page.tasks[place].take().is_some();
         let spot = page.spots.as_mut().and_then(|spots| spots[place].take());
         if (was_live || spot.is_some()) && page.leave() {
-            self.spare = self.pages.remove(&index);
+            self.put_away(index);
         }
     }
 
     /// The live ones.
     pub(crate) fn iter(&self) -> impl Iterator<Item = &TaskRef> {
-        self.pages.values().flat_map(|page| page.tasks.iter().flatten())
+        self.all().flat_map(|page| page.tasks.iter().flatten())
+    }
+
+    fn all(&self) -> impl Iterator<Item = &Page> {
+        self.pages.values().chain([&self.open]).map(|page| &**page)
     }
 }
 
@@ -129,15 +165,14 @@ impl Hasher for Counted {
 #[cfg(test)]
 impl Roll {
     pub(crate) fn page_count(&self) -> usize {
-        self.pages.len()
+        self.pages.len() // the open one is always there
     }
 
     /// How many are live or remembered, of which each page counts its own.
     pub(crate) fn held(&self) -> usize {
-        let counted: usize = self.pages.values().map(|page| page.held).sum();
+        let counted: usize = self.all().map(|page| page.held).sum();
         let spots = |page: &Page| page.spots.iter().flat_map(|all| all.iter().flatten()).count();
-        let found =
-            self.pages.values().map(|page| page.tasks.iter().flatten().count() + spots(page));
+        let found = self.all().map(|page| page.tasks.iter().flatten().count() + spots(page));
         assert_eq!(found.sum::<usize>(), counted);
         counted
     }
