@@ -96,7 +96,8 @@ impl Facts {
     /// Whether there is nothing to tell of a task but that it `ran` once, and well, or never.
     pub(crate) fn are_brief(&self, ran: Option<&Ran>) -> bool {
         let is_well = self.failures == 0 && self.error.is_none() && self.cause.is_none();
-        is_well && self.missed == 0 && self.runs == u64::from(ran.is_some())
+        let is_all = self.runs == u64::from(ran.is_some());
+        is_well && is_all && self.missed == 0 && self.started == ran.map(|ran| ran.started)
     }
 
     pub(crate) fn into_info(self, id: TaskId, state: TaskState, due: Timestamp) -> TaskInfo {

@@ -172,7 +172,7 @@ impl Registry {
         true
     }
 
-    /// At the spot that was said.
+    /// Remembers a task at the spot that was said.
     fn remember(&mut self, memory: Memory) {
         match self.history.push(memory) {
             Some(Memory::Brief { number, .. }) => self.numbered.remove(number),
