@@ -6,7 +6,7 @@ use std::time::Duration;
 use duetime::{FixedDelay, FixedRate, Missed, Task, Timestamp, retry};
 
 use crate::bytes::Bytes;
-use crate::deed::{Deed, job};
+use crate::deed::{Deed, Plan, job};
 use crate::notes::GROUPS;
 use crate::world::World;
 
@@ -14,6 +14,7 @@ pub(crate) const YEAR: Duration = Duration::from_secs(31_557_600);
 
 pub(crate) struct Draft {
     pub(crate) task: Task,
+    pub(crate) group: Option<usize>,
     /// Whether nothing may depend on it.
     pub(crate) endless: bool,
 }
@@ -25,14 +26,20 @@ impl World {
         let fails = bytes.next();
         let group = usize::from(bytes.below(6)); // mostly none
         let group = (group < GROUPS.len()).then_some(group);
-        let job = job(self.scheduler.downgrade(), Arc::clone(&self.shared), deed, fails, group);
+        let limit = time_limit(bytes);
+        let plan = Plan { deed, fails, group, grace: limit.map(|(_, grace)| grace) };
+        let (shared, clock) = (Arc::clone(&self.shared), self.clock.clone());
+        let job = job(self.scheduler.downgrade(), shared, clock, plan);
         let mut task = Task::new(due, job).id(id).priority(i32::from(bytes.below(3)) - 1);
+        if let Some((timeout, grace)) = limit {
+            task = task.timeout(timeout).grace(grace).interrupt(deed.is_interrupted());
+        }
         if let Some(group) = group {
             task = task.group(GROUPS[group]);
         }
         let (task, series) = self.with_rule(bytes, task, due);
         let (task, bounded) = with_options(bytes, task, due);
-        Draft { task, endless: series && !bounded }
+        Draft { task, group, endless: series && !bounded }
     }
 
     fn with_rule(&mut self, bytes: &mut Bytes, task: Task, due: Timestamp) -> (Task, bool) {
@@ -48,6 +55,18 @@ impl World {
             _ => (task, false),
         }
     }
+}
+
+/// Its timeout and grace, if it has any.
+fn time_limit(bytes: &mut Bytes) -> Option<(Duration, Duration)> {
+    let timeout = bytes.below(64);
+    let timeout =
+        Duration::from_millis(u64::from(timeout)).checked_sub(Duration::from_millis(31))?;
+    let grace = match bytes.below(32) {
+        31 => Duration::from_secs(5),
+        millis => Duration::from_millis(millis.into()),
+    };
+    (timeout > Duration::ZERO).then_some((timeout, grace))
 }
 
 fn due(bytes: &mut Bytes, now: Timestamp) -> Timestamp {

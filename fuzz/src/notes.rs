@@ -1,11 +1,14 @@
 //! What the jobs and the listener write down, and what the world knows of its tasks. Invariant: what
 //! is told of a task fits to its life.
 
+use std::any::Any;
 use std::collections::BTreeMap;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use duetime::{Event, EventKind, TaskHandle, TaskId};
+
+use crate::attempts::{Answer, Attempts};
 
 /// The groups, each with as many places as its place in this list, and one.
 pub(crate) const GROUPS: [&str; 2] = ["one", "two"];
@@ -18,8 +21,7 @@ pub(crate) struct Notes {
     pub(crate) scheduled: u64,
     pub(crate) ended: u64,
     pub(crate) stories: BTreeMap<TaskId, Story>,
-    /// How many runs of each group go on.
-    pub(crate) busy: [usize; GROUPS.len()],
+    pub(crate) attempts: Attempts,
 }
 
 /// Where a task is in its life, by what was told of it.
@@ -30,6 +32,7 @@ pub(crate) enum Story {
     Waiting,
     Due,
     Runs,
+    Stuck,
     Ended,
     /// By its run; if it was stopped, CANCELLED may still follow.
     EndedByRun,
@@ -51,25 +54,25 @@ impl Notes {
                     Story::Due
                 }
                 (EventKind::Started, Story::Due) => Story::Runs,
+                (EventKind::Stuck, Story::Runs) => Story::Stuck,
                 (EventKind::Completed | EventKind::Failed, Story::Runs) => {
                     if event.next_due.is_some() { Story::Waiting } else { Story::EndedByRun }
                 }
+                (EventKind::Failed, Story::Stuck) if event.next_due.is_none() => Story::EndedByRun,
                 (EventKind::Missed, Story::Waiting | Story::Due) => Story::Waiting,
                 (EventKind::Cancelled, Story::Waiting | Story::Due | Story::EndedByRun) => {
                     Story::Ended
                 }
                 _ => panic!("{}", told()),
             };
+        if let EventKind::Completed | EventKind::Failed = event.kind {
+            let answer = Answer::of(event.error.as_ref());
+            self.attempts.hear_end(&event.task_id, answer, before == Story::Stuck);
+        }
         self.scheduled += u64::from(event.kind == EventKind::Scheduled);
         self.missed += event.missed.filter(|_| event.kind == EventKind::Missed).unwrap_or(0);
         let ends = matches!(*story, Story::Ended | Story::EndedByRun);
         self.ended += u64::from(ends && before != Story::EndedByRun);
-    }
-
-    /// A run of a group begins: no more than its limit at once.
-    pub(crate) fn enter(&mut self, group: usize) {
-        self.busy[group] += 1;
-        assert!(self.busy[group] <= group + 1, "group {} is crowded", GROUPS[group]);
     }
 }
 
@@ -77,6 +80,7 @@ impl Notes {
 pub(crate) struct Known {
     pub(crate) handle: TaskHandle,
     pub(crate) parents: Vec<TaskHandle>,
+    pub(crate) group: Option<usize>,
     /// Whether nothing may depend on it.
     pub(crate) endless: bool,
     /// How many runs it had when it was paused; it has no more until something lets it run.
@@ -86,8 +90,17 @@ pub(crate) struct Known {
 }
 
 impl Known {
+    pub(crate) fn new(
+        handle: TaskHandle,
+        parents: Vec<TaskHandle>,
+        group: Option<usize>,
+        endless: bool,
+    ) -> Self {
+        Self { handle, parents, group, endless, held_at: None, let_pass_at: None }
+    }
+
     pub(crate) fn plain(handle: TaskHandle) -> Self {
-        Self { handle, parents: Vec::new(), endless: false, held_at: None, let_pass_at: None }
+        Self::new(handle, Vec::new(), None, false)
     }
 }
 
@@ -101,17 +114,26 @@ pub(crate) struct Shared {
 }
 
 impl Shared {
-    pub(crate) fn note(&self, work: impl FnOnce(&mut Notes)) {
+    /// `None` if that panics.
+    pub(crate) fn note<T>(&self, work: impl FnOnce(&mut Notes) -> T) -> Option<T> {
         let mut notes = self.notes();
         let work = AssertUnwindSafe(|| work(&mut notes));
-        if let Err(panic) = catch_unwind(work) {
+        let blame = |panic: Box<dyn Any + Send>| {
             let text = panic.downcast_ref::<String>().cloned();
             self.blame(text.unwrap_or_else(|| "a panic in a listener or job".into()));
-        }
+        };
+        catch_unwind(work).map_err(blame).ok()
     }
 
     pub(crate) fn notes(&self) -> MutexGuard<'_, Notes> {
         self.notes.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Has all runs that are held go on.
+    pub(crate) fn let_all_go(&self) {
+        while let Some(stand) = self.note(|notes| notes.attempts.let_go_nth(0)).flatten() {
+            stand.end();
+        }
     }
 
     pub(crate) fn known(&self) -> MutexGuard<'_, BTreeMap<i64, Known>> {

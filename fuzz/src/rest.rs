@@ -1,9 +1,10 @@
 //! What holds between two calls, when nothing moves. Invariant: all that can be asked fits together.
 
 use std::collections::BTreeMap;
+use std::thread;
 use std::time::Duration;
 
-use duetime::{TaskInfo, TaskState};
+use duetime::{Stats, TaskInfo, TaskState};
 
 use crate::notes::{Known, Notes, Story};
 use crate::panics;
@@ -16,7 +17,7 @@ impl Known {
     }
 
     /// Whether it waits for another task.
-    fn is_blocked(&self) -> bool {
+    pub(crate) fn is_blocked(&self) -> bool {
         self.parents.iter().any(|parent| !parent.state().is_end())
     }
 
@@ -39,12 +40,17 @@ impl Known {
 impl World {
     /// Comes to rest, and looks whether all fits together.
     pub(crate) fn rest(&self) {
-        self.clock.advance(Duration::ZERO).expect("not in a job");
+        // Those that return from where they were stuck do so with nobody waiting for them.
+        while self.stats().stuck != self.stuck() {
+            thread::yield_now();
+        }
+        self.advance(Duration::ZERO);
         assert_eq!(self.shared.take_fault(), None);
         assert!(!panics::were_there(), "a panic on a worker");
         let infos = self.scheduler.tasks(None).expect("no fork here");
         self.check_counts(&infos);
         self.check_next(&infos);
+        self.check_quiet();
         infos.iter().for_each(check);
         self.shared.known().values().for_each(Known::check);
         if self.listens {
@@ -52,8 +58,18 @@ impl World {
         }
     }
 
+    /// How many runs were given up and have not returned, nor will by themselves.
+    fn stuck(&self) -> usize {
+        let now = self.clock.now();
+        self.shared.notes().attempts.stuck(now).filter(|attempt| attempt.stands(now)).count()
+    }
+
+    fn stats(&self) -> Stats {
+        self.scheduler.stats().expect("no fork here")
+    }
+
     fn check_counts(&self, infos: &[TaskInfo]) {
-        let stats = self.scheduler.stats().expect("no fork here");
+        let stats = self.stats();
         let count = |state| infos.iter().filter(|info| info.state == state).count();
         assert_eq!(stats.waiting, count(TaskState::Waiting));
         assert_eq!(stats.running, count(TaskState::Running));
@@ -61,8 +77,14 @@ impl World {
             stats.paused,
             infos.iter().filter(|info| is_held(&self.shared.known(), info)).count()
         );
-        assert!(stats.running <= 1, "there is one worker, and nothing goes on elsewhere");
-        assert!(stats.runs >= self.shared.notes().runs, "a run of ours was not counted");
+        let now = self.clock.now();
+        let notes = self.shared.notes();
+        let at_work = notes.attempts.go_on(now).filter(|attempt| attempt.holds_worker()).count();
+        assert!(at_work <= 1, "there is one worker");
+        assert_eq!(stats.running, notes.attempts.go_on(now).count(), "who is stuck does not count");
+        let under_way = u64::try_from(notes.attempts.iter().count()).expect("few");
+        assert!(stats.runs + under_way >= notes.runs, "a run of ours was not counted");
+        drop(notes);
         if !self.remembers_all {
             assert!(infos.len() <= 2 + stats.waiting + stats.running);
         }
@@ -79,11 +101,21 @@ impl World {
         let runs = infos.iter().any(|info| info.state == TaskState::Running);
         let now = self.clock.now();
         let rests = next.is_none_or(|due| due > now) || self.scheduler.is_paused();
-        assert!(runs || rests, "due {next:?} at {now}, and nothing runs");
+        let served = self.is_served();
+        assert!(runs || rests || !served, "due {next:?} at {now}, and nothing runs");
+    }
+
+    /// Who waits for quiet does so for what runs and what is due, and for nobody who is stuck.
+    fn check_quiet(&self) {
+        let now = self.clock.now();
+        let due = self.scheduler.next_due().expect("no fork here").is_some_and(|due| due <= now);
+        let idle = self.stats().running == 0 && (!due || self.scheduler.is_paused());
+        let answer = self.scheduler.wait_idle(Some(Duration::ZERO));
+        assert_eq!(answer.expect("not in a job"), idle);
     }
 
     fn check_stories(&self, infos: &[TaskInfo], notes: &Notes) {
-        let stats = self.scheduler.stats().expect("no fork here");
+        let stats = self.stats();
         let ended = stats.done + stats.failed + stats.cancelled;
         assert_eq!(ended, notes.ended, "each task ends once");
         let live = notes.scheduled - notes.ended;
@@ -103,13 +135,13 @@ impl World {
     }
 }
 
-fn of<'a>(known: &'a BTreeMap<i64, Known>, info: &TaskInfo) -> Option<&'a Known> {
+pub(crate) fn of<'a>(known: &'a BTreeMap<i64, Known>, info: &TaskInfo) -> Option<&'a Known> {
     known.values().find(|task| task.handle.id() == info.id)
 }
 
 /// Whether it is paused, and not let run once all the same. While it waits for others it counts as
 /// paused even then.
-fn is_held(known: &BTreeMap<i64, Known>, info: &TaskInfo) -> bool {
+pub(crate) fn is_held(known: &BTreeMap<i64, Known>, info: &TaskInfo) -> bool {
     let passes = |task: &Known| task.let_pass_at == Some(info.runs) && !task.is_blocked();
     let waits_paused = info.paused && info.state == TaskState::Waiting;
     waits_paused && !of(known, info).is_some_and(passes)

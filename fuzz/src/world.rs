@@ -39,7 +39,9 @@ impl World {
         let listens = bytes.below(3) > 0;
         if listens {
             let shared = Arc::clone(&shared);
-            let hear = move |event: &Event| shared.note(|notes| notes.hear(event));
+            let hear = move |event: &Event| {
+                shared.note(|notes| notes.hear(event));
+            };
             scheduler.add_listener(hear, &EventKind::ALL).expect("open");
         }
         let remembers_all = history == 10_000;
@@ -47,7 +49,7 @@ impl World {
     }
 
     pub(crate) fn call(&mut self, bytes: &mut Bytes) {
-        match bytes.below(16) {
+        match bytes.below(20) {
             0..=3 => self.schedule(bytes, false),
             4 => self.schedule(bytes, true),
             5 => self.cancel(bytes.id()),
@@ -56,19 +58,21 @@ impl World {
                 let leap = YEAR * u32::from(bytes.below(12));
                 // A leap over a series that catches up would make it run for years.
                 let leap = if self.catches_up { Duration::ZERO } else { leap };
-                self.clock.jump(leap).expect("not in a job");
+                self.jump(leap);
             }
-            8 => self.clock.jump(bytes.millis(100)).expect("not in a job"),
+            8 => self.jump(bytes.millis(100)),
             9 | 10 => self.batch(bytes),
             11 | 12 => self.control(bytes),
             13 => self.pause_or_resume(bytes.below(3) == 0),
-            _ => self.clock.advance(bytes.millis(60)).expect("not in a job"),
+            14 | 15 => self.let_go(bytes),
+            16 | 17 => self.jump_to_deadline(bytes),
+            _ => self.go_on(bytes.millis(60)),
         }
     }
 
     fn schedule(&mut self, bytes: &mut Bytes, replace: bool) {
         let id = bytes.id();
-        let Draft { task, endless, .. } = self.draft(bytes, id);
+        let Draft { task, group, endless } = self.draft(bytes, id);
         let before = self.info(id).map(|info| info.state);
         let shared = Arc::clone(&self.shared);
         let mut known = shared.known();
@@ -87,7 +91,7 @@ impl World {
         };
         assert!(expected || refused && answer.is_err(), "{id} after {before:?}: {answer:?}");
         if let Ok(handle) = answer {
-            known.insert(id, Known { handle, parents, endless, held_at: None, let_pass_at: None });
+            known.insert(id, Known::new(handle, parents, group, endless));
         }
     }
 
@@ -101,7 +105,7 @@ impl World {
         let twice = ids.iter().collect::<BTreeSet<_>>().len() < ids.len();
         let refused = parents.iter().flatten().any(|&parent| drafts[parent].endless);
         let circle = (0..ids.len()).any(|place| is_in_circle(&parents, place));
-        let endless: Vec<bool> = drafts.iter().map(|draft| draft.endless).collect();
+        let traits: Vec<_> = drafts.iter().map(|draft| (draft.group, draft.endless)).collect();
         let place = |draft: Draft, parent: Option<usize>| match parent {
             Some(parent) => draft.task.depends_on([Dependency::Nth(parent)]),
             None => draft.task,
@@ -115,8 +119,8 @@ impl World {
         let Ok(handles) = answer else { return };
         for (place, (&id, handle)) in ids.iter().zip(&handles).enumerate() {
             let parents = parents[place].iter().map(|&parent| handles[parent].clone()).collect();
-            let (handle, endless) = (handle.clone(), endless[place]);
-            known.insert(id, Known { handle, parents, endless, held_at: None, let_pass_at: None });
+            let (group, endless) = traits[place];
+            known.insert(id, Known::new(handle.clone(), parents, group, endless));
         }
     }
 
@@ -178,27 +182,54 @@ impl World {
         self.scheduler.info(id).ok()
     }
 
-    /// Shuts down: every task ends.
-    pub(crate) fn end(&self, how: u8) {
-        let answer = match how % 4 {
-            0 | 1 => self.scheduler.shutdown_with(Shutdown::wait().timeout(PATIENCE)),
-            2 => {
-                // What is due runs first, and may wait for the clock.
-                let answer = self.scheduler.shutdown_with(Shutdown::now().drain());
-                assert!(answer.is_ok());
-                for _ in 0..2 * IDS {
-                    self.clock.advance(Duration::from_millis(40)).expect("not in a job");
-                }
-                self.scheduler.shutdown_with(Shutdown::wait().timeout(PATIENCE))
-            }
-            _ => return,
-        };
+    /// Shuts down: every task ends, and nobody waits for those that are stuck.
+    pub(crate) fn end(self, bytes: &mut Bytes) {
+        let how = bytes.below(6);
+        if how > 3 {
+            return self.leave(how == 4);
+        }
+        let shutdown = if how & 1 == 0 { Shutdown::now() } else { Shutdown::now().drain() };
+        assert!(self.scheduler.shutdown_with(shutdown).is_ok());
+        self.rest();
+        self.outlast(how & 2 == 0);
+        let answer = self.scheduler.shutdown_with(Shutdown::wait().timeout(PATIENCE));
         assert!(answer.expect("no fork here"), "the shutdown takes for ever");
         self.rest();
         let stats = self.scheduler.stats().expect("no fork here");
         assert_eq!((stats.waiting, stats.running), (0, 0));
         let answer = self.scheduler.schedule(Task::new(Timestamp::ZERO, || ()));
         assert!(matches!(answer, Err(Error::SchedulerClosed)));
+        self.shared.let_all_go();
+        self.rest();
+    }
+
+    /// Lets time pass until nothing is held, but by who is stuck. In a drain what is due runs first, and
+    /// may wait for the clock, or be held.
+    fn outlast(&self, patiently: bool) {
+        for _ in 0..2 * IDS {
+            self.go_on(Duration::from_millis(40));
+            if patiently {
+                self.jump(Duration::from_secs(10));
+            } else {
+                self.shared.let_all_go();
+            }
+            self.rest();
+        }
+    }
+
+    /// Nobody owns the scheduler any more: it ends by itself.
+    fn leave(self, first: bool) {
+        let Self { scheduler, shared, .. } = self;
+        let crew = scheduler.crew().clone();
+        if !first {
+            shared.let_all_go();
+        }
+        drop(scheduler);
+        while !crew.has_ended() {
+            shared.let_all_go(); // those that slept are held only now
+            std::thread::yield_now();
+        }
+        assert_eq!(shared.take_fault(), None);
     }
 }
 
