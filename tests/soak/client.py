@@ -12,7 +12,7 @@ import time
 import traceback
 from collections import Counter
 
-from jobs import Coroutine, Elsewhere, Job, Look, Run
+from jobs import Coroutine, Elsewhere, Job, Look, Run, Spin, Timed, TimedCoroutine
 from world import LIMITS, PATIENCE, MeantError, World, faults
 
 from duetime import (
@@ -29,6 +29,7 @@ from duetime import (
     SchedulerClosedError,
     Task,
     TaskState,
+    TaskTimeout,
     UnknownTaskError,
     retry,
 )
@@ -55,6 +56,7 @@ class Client:
             (self.forget, 3),
             (self.submit, 3),
             (self.elsewhere, 4),
+            (self.timed, 4),
             (self.chain, 4),
             (self.control, 5),
             (self.hold, 2),
@@ -113,6 +115,24 @@ class Client:
             self.keep(self.scheduler.every(0.005, job, max_runs=5, **options))
         else:
             self.keep(self.scheduler.after(self.rng.random() * 0.01, job, **options))
+
+    def timed(self) -> None:
+        """A job with a timeout: in time, late, interrupted, or stuck for a moment."""
+        rng, world, group = self.rng, self.world, self.group()
+        options = {"group": group, "id": world.new_id(), **self.options()}
+        options |= {"timeout": Timed.TIMEOUT, "grace": rng.choice([0, 0.01, 0.01, 60])}
+        kind = rng.randrange(6)
+        if kind == 0:
+            job: Timed = Spin(world, rng)
+            options |= {"interrupt": True, "grace": 60, "group": None}
+        elif kind == 1:
+            job = TimedCoroutine(world, rng, group)
+        else:
+            job = Timed(world, rng, group)
+            if kind == 2:
+                options["executor"] = world.executor
+        world.timed[options["id"]] = job
+        self.keep(self.scheduler.after(rng.random() * 0.01, job, **options))
 
     def chain(self) -> None:
         """Tasks that depend on each other, in any order, and on one that was there before."""
@@ -248,6 +268,8 @@ class Client:
             faults.check(task.done(), "a result before the end")
         except concurrent.futures.CancelledError:
             faults.check(task.cancelled(), f"CancelledError, but {task!r}")
+        except TaskTimeout:
+            faults.check(task.done(), f"TaskTimeout before the end of {task!r}")
         except concurrent.futures.TimeoutError:
             waited = time.monotonic() - began
             faults.check(waited >= timeout, f"a timeout of {timeout} after {waited}")

@@ -10,7 +10,7 @@ import time
 
 from world import LIMITS, MeantError, World, faults
 
-from duetime import CancelOutcome, TaskState, current_run, retry
+from duetime import CancelOutcome, Task, TaskState, current_run, retry
 
 
 class Run:
@@ -19,6 +19,8 @@ class Run:
     def __init__(self, world: World, group: str | None) -> None:
         self.world, self.group = world, group
         self.busy = False
+        self.counts = False  # in its group
+        self.stuck = False
         self.after: list[Task] = []  # what its task depends on
 
     def __enter__(self) -> None:
@@ -26,17 +28,83 @@ class Run:
         self.busy = True
         lost = [task for task in self.after if task.state is not TaskState.DONE]
         faults.check(not lost, f"a task runs before what it depends on: {lost}")
-        if self.group:
-            with self.world.lock:
+        with self.world.lock:
+            self.counts = self.group is not None and not self.stuck
+            if self.counts:
                 self.world.inside[self.group] += 1
-                inside = self.world.inside[self.group]
+            inside = self.world.inside[self.group]
+        if self.counts:
             faults.check(inside <= LIMITS[self.group], f"{inside} runs of group {self.group}")
 
     def __exit__(self, *_: object) -> None:
-        if self.group:
-            with self.world.lock:
-                self.world.inside[self.group] -= 1
+        with self.world.lock:
+            self.leave()
         self.busy = False
+
+    def leave(self) -> None:
+        if self.counts:
+            self.counts = False
+            self.world.inside[self.group] -= 1
+
+    def give_up(self) -> None:
+        """It is stuck: it has no place in its group any more."""
+        with self.world.lock:
+            self.stuck = True
+            self.leave()
+
+
+class Timed(Run):
+    """A job of a task with a timeout, and how it takes that."""
+
+    TIMEOUT = 0.01
+
+    def __init__(self, world: World, rng: random.Random, group: str | None) -> None:
+        super().__init__(world, group)
+        self.takes = self.TIMEOUT * rng.choice([0, 0.5, 0.95, 1, 1.05, 2])
+        self.way = rng.choice(["waits", "waits", "watches", "watches", "sleeps", "at first sleeps"])
+        self.overstayed = False  # its last attempt, if that is over
+
+    def __call__(self) -> None:
+        run = current_run()
+        self.overstayed = False
+        with self:
+            if self.way == "waits":
+                run.wait(self.takes)
+            elif self.way == "watches":
+                until = run.now + self.takes
+                while self.world.scheduler.now() < until and not run.stop_requested:
+                    time.sleep(0.0005)
+            elif self.way == "sleeps" or run.attempt == 1:
+                time.sleep(self.TIMEOUT * 4)
+        self.overstayed = self.world.scheduler.now() >= run.deadline
+
+
+class TimedCoroutine(Timed):
+    """The same on the event loop, where it is cancelled, and heeds that or not."""
+
+    async def __call__(self) -> None:
+        run = current_run()
+        self.overstayed = False
+        try:
+            with self:
+                await asyncio.sleep(self.takes)
+        except asyncio.CancelledError:
+            if self.way != "sleeps":
+                raise
+            await asyncio.sleep(self.TIMEOUT)
+        self.overstayed = self.world.scheduler.now() >= run.deadline
+
+
+class Spin(Timed):
+    """Goes on until it is interrupted, which may be anywhere: so it counts nothing."""
+
+    def __init__(self, world: World, rng: random.Random) -> None:
+        super().__init__(world, rng, None)
+        self.overstayed = True
+
+    def __call__(self) -> None:
+        while True:
+            time.sleep(0.0002)
 
 
 class Job(Run):

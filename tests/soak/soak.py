@@ -13,6 +13,7 @@ must add up:
 - a task that depends on others ran after all of them, and not at all if one was not DONE;
 - of a group no more ran at once than its limit, and nothing that was paused;
 - no run started before its due time, and none while the same task ran;
+- what outlived its timeout was FAILED with TaskTimeout or TaskStuck, and nothing else was;
 - one worker starts what is due together in the order due, priority, adding;
 - every call answered as the contract says, and within its timeout;
 - memory, threads and descriptors are what they were.
@@ -43,7 +44,8 @@ from world import CLIENTS, ELSEWHERE, PATIENCE, MeantError, World, faults
 from duetime import EventKind, ForkedError, Scheduler, Task, TaskState
 
 ROUND = 2.0
-THREADS = CLIENTS + ELSEWHERE + 3  # with the main one, the one that sends DUE, and the event loop's
+# With the main one, the one that sends DUE, the two that watch over timeouts, and the event loop's.
+THREADS = CLIENTS + ELSEWHERE + 5
 
 
 def check_order(rng: random.Random) -> None:
@@ -166,8 +168,10 @@ def rest(world: World) -> None:
     check_links(world)
     faults.check(not +world.inside, f"runs of groups at rest: {world.inside}")
     faults.check(not world.ledger.stories, f"unfinished: {world.ledger.stories}")
+    while scheduler.stats().stuck and time.monotonic() < end + PATIENCE:
+        time.sleep(0.001)  # those that were stuck return soon
     stats = scheduler.stats()
-    faults.check(stats.waiting == stats.running == 0, f"{stats} at rest")
+    faults.check(stats.waiting == stats.running == stats.stuck == 0, f"{stats} at rest")
     counts = world.ledger.counts
     ended = stats.done + stats.failed + stats.cancelled
     faults.check(counts[EventKind.SCHEDULED] == ended, f"{counts[EventKind.SCHEDULED]}, {stats}")
@@ -180,6 +184,7 @@ def rest(world: World) -> None:
     with world.lock:
         world.tasks.clear()
         world.links.clear()
+        world.timed.clear()
         world.endings.clear()
 
 
@@ -241,7 +246,9 @@ def main() -> int:
         faults.check(world.scheduler.shutdown(timeout=PATIENCE), "the last shutdown")
         ended = stats.done + stats.failed + stats.cancelled
         calls = sum(world.calls.values())
-        print(f"{number} rounds, {calls} calls, {ended} tasks, {stats.runs} runs: {stats}")
+        stuck = world.ledger.counts[EventKind.STUCK]
+        print(f"{number} rounds, {calls} calls, {ended} tasks, {stats.runs} runs, {stuck} stuck")
+        print(stats)
     faulthandler.cancel_dump_traceback_later()
     if faults.found:
         print(f"FAILED with seed {seed} in round {number - 1}, {len(faults.found)} faults:")

@@ -7,8 +7,12 @@ import concurrent.futures
 import threading
 from collections import Counter
 from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
 
-from duetime import Event, EventKind, Scheduler, Task
+from duetime import Event, EventKind, Scheduler, Task, TaskState, TaskStuck, TaskTimeout
+
+if TYPE_CHECKING:
+    from jobs import Timed
 
 CLIENTS = 4
 LIMITS = {"one": 1, "two": 2}
@@ -75,8 +79,15 @@ class Ledger:
         elif kind is EventKind.STARTED:
             fits = story.place == "waiting" and event.time >= event.due
             story.place = "runs"
-        elif kind in {EventKind.COMPLETED, EventKind.FAILED}:
+        elif kind is EventKind.STUCK:
             fits = story.place == "runs"
+            story.place = "is stuck"
+        elif story.place == "is stuck":
+            stuck = kind is EventKind.FAILED and isinstance(event.error, TaskStuck)
+            fits = stuck and event.next_due is None
+            story.place = "ended by its run"
+        elif kind in {EventKind.COMPLETED, EventKind.FAILED}:
+            fits = story.place == "runs" and not isinstance(event.error, TaskStuck)
             story.place = "ended by its run" if event.next_due is None else "waiting"
         elif kind is EventKind.CANCELLED:
             fits = story.place in {"waiting", "ended by its run"}
@@ -102,8 +113,10 @@ class World:
         self.ledger = Ledger()
         self.scheduler = Scheduler(CLIENTS, history=500, limits=LIMITS)
         self.executor = concurrent.futures.ThreadPoolExecutor(ELSEWHERE)
-        self.inside: Counter[str] = Counter()  # runs of each group
+        self.inside: Counter[str] = Counter()  # runs of each group, but for those that are stuck
+        self.timed: dict[object, Timed] = {}  # of this round, the jobs of tasks with a timeout
         self.links: list[tuple[Task, list[Task]]] = []  # of this round: who depends on whom
+        self.scheduler.add_listener(self.give_up, kinds=[EventKind.STUCK])
         self.scheduler.add_listener(self.ledger.hear, kinds=TOLD)
         self.lock = threading.Lock()
         self.tasks: list[Task] = []  # of this round
@@ -124,6 +137,19 @@ class World:
             self.endings[id(task)] += 1
         if str(task.id).startswith("once-"):
             self.ledger.end(task.id)
+        late = isinstance(task.error, (TaskTimeout, TaskStuck))
+        timed = self.timed.get(task.id)
+        faults.check(timed or not late, f"{task!r} has no timeout, but {task.error!r}")
+        if timed and (timed.overstayed or timed.stuck) and not task.cancelled():
+            failed = task.state is TaskState.FAILED and late
+            faults.check(failed, f"{task!r} outlived its timeout, but {task.error!r}")
+
+    def give_up(self, event: Event) -> None:
+        """A run is stuck: from now on it has no place in its group."""
+        timed = self.timed.get(event.task_id)
+        faults.check(timed, f"{event} of a task without a timeout")
+        if timed:
+            timed.give_up()
 
     def new_id(self) -> str:
         with self.lock:
