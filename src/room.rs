@@ -178,9 +178,14 @@ impl Room {
     }
 
     pub(crate) fn note_cancel(&mut self, task: &TaskRef, cancelled: CancelMove, told: bool) {
-        if cancelled == CancelMove::Cancelled {
-            self.telling += usize::from(told);
-            self.leave(task);
+        match cancelled {
+            CancelMove::Cancelled => {
+                self.telling += usize::from(told);
+                self.leave(task);
+            }
+            // A run took it from where it was, and it goes nowhere any more.
+            CancelMove::Stopping | CancelMove::Recalled => task.set_place(Place::Out),
+            CancelMove::Finished => {}
         }
     }
 

@@ -6,7 +6,7 @@ mod common;
 
 use std::sync::{Arc, Weak};
 
-use common::{Gate, Held, Log, World, at, ms};
+use common::{Gate, Held, Log, World, at, ms, secs};
 use duetime::CancelOutcome::{Cancelled, Finished, Stopping, Unknown};
 use duetime::{
     CancelOutcome, Event, EventKind, FixedRate, Run, Task, TaskError, TaskHandle, TaskState, retry,
@@ -254,4 +254,32 @@ fn a_cancelled_head_does_not_hide_the_next_task() {
         world.advance(11 - by);
         assert_eq!(next.state(), TaskState::Done);
     }
+}
+
+#[test]
+fn of_a_run_that_was_cancelled_each_handle_can_ask_why_it_failed() {
+    let world = World::new(1);
+    let keeps = |task: &TaskHandle| {
+        assert_eq!((task.state(), task.info().failures), (TaskState::Cancelled, 1));
+        drop(task.clone()); // not the last one
+        task.last_error().is_some()
+    };
+    let owner = world.scheduler.downgrade();
+    let stops_itself = move |run: &Run| {
+        let _ = owner.upgrade().unwrap().cancel(run.id()).unwrap();
+        false
+    };
+    let task = Task::new(at(0), stops_itself).recurrence(FixedRate::new(secs(1)));
+    let task = world.scheduler.schedule(task).unwrap();
+    world.advance(0);
+    assert!(keeps(&task));
+
+    // The same between two runs, while that is told.
+    let owner = world.scheduler.downgrade();
+    let cancels = move |event: &Event| drop(owner.upgrade().unwrap().cancel(event.task_id.clone()));
+    world.scheduler.add_listener(cancels, &[EventKind::Failed]).unwrap();
+    let task = Task::new(at(0), || false).recurrence(FixedRate::new(secs(1)));
+    let task = world.scheduler.schedule(task).unwrap();
+    world.advance(0);
+    assert!(keeps(&task));
 }
