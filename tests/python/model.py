@@ -55,14 +55,17 @@ class Policy:
 
 @dataclass(frozen=True)
 class Step:
-    """What a job does in one run: it takes `ticks`, may cancel its own task, and ends."""
+    """What a job does in one run: it takes `ticks`, may cancel its own task, and ends.
+
+    If it has no timeout, or ends before that.
+    """
 
     end: str = "ok"  # or "false", "raise"
     ticks: int = 0
     stops: bool = False
 
 
-@dataclass
+@dataclass(eq=False)
 class Entry:
     """A task, and all that is known of it."""
 
@@ -74,6 +77,9 @@ class Entry:
     priority: int = 0
     max_runs: int | None = None
     until: int | None = None
+    parents: Sequence[Entry] = ()
+    timeout: int | None = None
+    graceless: bool = False
     state: str = "WAITING"
     runs: int = 0
     failures: int = 0
@@ -86,6 +92,9 @@ class Entry:
     paused: bool = False
     held: bool = False
     extra: bool = False
+    passes: bool = False
+    number: int = 0
+    error: str | None = None
 
     @property
     def recurring(self) -> bool:
@@ -94,6 +103,21 @@ class Entry:
     @property
     def lasts(self) -> bool:
         return any(step.ticks for step in self.steps)
+
+    @property
+    def endless(self) -> bool:
+        return self.recurring and self.max_runs is None and self.until is None
+
+    @property
+    def blocked(self) -> bool:
+        """It waits for another, and is in no queue."""
+        waits = self.state == "WAITING"
+        return waits and any(parent.state in {"WAITING", "RUNNING"} for parent in self.parents)
+
+    @property
+    def lost(self) -> bool:
+        """What it depends on ended otherwise than as DONE."""
+        return any(parent.state in {"FAILED", "CANCELLED"} for parent in self.parents)
 
     def allows(self, due: int) -> bool:
         return self.until is None or due <= self.until
@@ -138,8 +162,12 @@ class Model:
         self.finished.pop(entry.id, None)
         self.live[entry.id] = entry
         entry.slot = entry.due
+        entry.number = sum(self.scheduled.values())
         self.scheduled[entry.id] = self.scheduled.get(entry.id, 0) + 1
-        self._queue(entry, entry.due)
+        if entry.lost:
+            self._falls(entry)
+        elif not entry.blocked:
+            self._queue(entry, entry.due)
 
     def cancel(self, id: Any) -> str:
         if id in self.live:
@@ -155,10 +183,10 @@ class Model:
         return "APPLIED"
 
     def _pause(self, entry: Entry) -> None:
-        entry.paused = entry.held = True
+        entry.paused, entry.passes, entry.held = True, False, not entry.blocked
 
     def _resume(self, entry: Entry) -> None:
-        entry.paused = False
+        entry.paused = entry.passes = False
         if not entry.held:
             return
         due, first = entry.due, not entry.slot_failures and not entry.extra
@@ -172,7 +200,7 @@ class Model:
     def _reschedule(self, entry: Entry, due: int) -> None:
         if not entry.slot_failures:
             entry.slot, entry.extra = due, False
-        if entry.held:
+        if entry.held or entry.blocked:
             entry.due = due
         else:
             self._enter(entry, due)
@@ -182,7 +210,9 @@ class Model:
         if due > self.now:
             due = self.now
             entry.extra |= entry.recurring and not entry.slot_failures
-        if due != entry.due or entry.held:
+        if entry.blocked:
+            entry.due, entry.passes = due, True
+        elif due != entry.due or entry.held:
             self._enter(entry, due)
 
     def forget(self, id: Any) -> None:
@@ -218,11 +248,11 @@ class Model:
     # What happens inside.
 
     def _head(self) -> Entry | None:
-        queued = [entry for entry in self.live.values() if not entry.held]
+        queued = [entry for entry in self.live.values() if not entry.held and not entry.blocked]
         return min(queued, key=Entry.order, default=None)
 
     def _queue(self, entry: Entry, due: int) -> None:
-        if entry.paused:
+        if entry.paused and not entry.passes:
             entry.due, entry.state, entry.held = due, "WAITING", True
         else:
             self._enter(entry, due)
@@ -230,11 +260,11 @@ class Model:
     def _enter(self, entry: Entry, due: int) -> None:
         self.sequence += 1
         entry.added, entry.due, entry.state, entry.told_due = self.sequence, due, "WAITING", False
-        entry.held = False
+        entry.held = entry.passes = False
         self._tell_due(entry)
 
     def _tell_due(self, entry: Entry) -> None:
-        waits = entry.state == "WAITING" and not entry.held
+        waits = entry.state == "WAITING" and not entry.held and not entry.blocked
         if waits and not entry.told_due and entry.due <= self.now:
             entry.told_due = True
             self.dues.append((entry.id, self.now, entry.due))
@@ -267,6 +297,29 @@ class Model:
     def _cancelled(self, entry: Entry) -> None:
         self._end(entry, "CANCELLED")
         self._tell("CANCELLED", entry)
+        self._follow(entry)
+
+    def _falls(self, entry: Entry) -> None:
+        entry.error = "DependencyFailed"
+        self._end(entry, "CANCELLED")
+        self._tell("CANCELLED", entry)
+
+    def _follow(self, ended: Entry) -> None:
+        """What becomes of those that depend on a task which has ended."""
+        behind = self._behind(ended)
+        if ended.state == "DONE":
+            for entry in behind:
+                if not entry.blocked:
+                    self._queue(entry, entry.due)
+        while behind and ended.state != "DONE":
+            entry = behind.pop(0)
+            if entry.id in self.live:
+                self._falls(entry)
+                behind += self._behind(entry)
+
+    def _behind(self, parent: Entry) -> list[Entry]:
+        children = [entry for entry in self.live.values() if parent in entry.parents]
+        return sorted(children, key=lambda entry: entry.number)
 
     def _run(self, entry: Entry) -> None:
         step = entry.steps[entry.runs % len(entry.steps)]
@@ -274,19 +327,26 @@ class Model:
         run = (entry.due, entry.runs, attempt)
         self._count("runs")
         self._tell("STARTED", entry, *run)
-        self._move(self.now + step.ticks)
-        good = step.end == "ok"
+        late = entry.timeout is not None and step.ticks >= entry.timeout
+        stuck = late and entry.graceless
+        self._move(self.now + (entry.timeout if late else step.ticks))
+        good, stops = step.end == "ok" and not late, step.stops and not late
         if not good:
             entry.failures += 1
             self._count("failures")
-        following, missed, retries = self._following(entry, good, step.stops)
+            reason = {"raise": "ValueError", "false": "JobReturnedFalse"}.get(step.end)
+            entry.error = "TaskStuck" if stuck else "TaskTimeout" if late else reason
+        if stuck:
+            self._tell("STUCK", entry, *run)
+        following, missed, retries = self._following(entry, good, stops or stuck)
         self._tell("COMPLETED" if good else "FAILED", entry, *run, following)
         self._missed(entry, missed)
         if following is None:
-            stopped = step.stops and entry.recurring
+            stopped = stops and entry.recurring
             self._end(entry, "CANCELLED" if stopped else "DONE" if good else "FAILED")
             if stopped:
                 self._tell("CANCELLED", entry)
+            self._follow(entry)
             return
         if retries:
             entry.slot_failures += 1
