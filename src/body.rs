@@ -26,6 +26,10 @@ pub(crate) struct Full {
     pub(crate) name: Option<TaskId>,
     pub(crate) work: Option<Work>,
     pub(crate) label: Option<Label>,
+    /// What it depends on; none: nothing.
+    pub(crate) depends_on: Option<Arc<[TaskId]>>,
+    /// The group that it is of, as in its plan, which a worker takes along.
+    pub(crate) group: u16,
     /// Whether it is a series that never ends by itself.
     pub(crate) endless: bool,
     pub(crate) facts: Facts,

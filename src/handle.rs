@@ -111,6 +111,28 @@ impl TaskHandle {
         self.record.priority
     }
 
+    /// The task's group, if it is of one; `None` also if the scheduler is gone.
+    #[must_use]
+    pub fn group(&self) -> Option<String> {
+        let (group, _) = self.record.bonds();
+        Some(self.host.upgrade()?.group(group?))
+    }
+
+    /// The ids of the tasks that it depends on, whether they have ended or not.
+    ///
+    /// ```
+    /// # let scheduler = duetime::Scheduler::new();
+    /// use duetime::Task;
+    /// let build = scheduler.schedule(Task::new(scheduler.now(), || ()).id("build"))?;
+    /// let test = scheduler.schedule(Task::new(scheduler.now(), || ()).depends_on([&build]))?;
+    /// assert_eq!(test.depends_on(), ["build".into()]);
+    /// # Ok::<_, duetime::Error>(())
+    /// ```
+    #[must_use]
+    pub fn depends_on(&self) -> Vec<TaskId> {
+        self.record.bonds().1.map_or_else(Vec::new, |ids| ids.to_vec())
+    }
+
     /// Whether this is the process in which the task was scheduled, and not a fork of it.
     ///
     /// # Errors
@@ -343,6 +365,8 @@ impl fmt::Debug for TaskHandle {
             .field("id", &self.id())
             .field("state", &self.state())
             .field("due", &self.due())
+            .field("group", &self.group())
+            .field("depends_on", &self.depends_on())
             .finish_non_exhaustive()
     }
 }

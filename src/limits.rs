@@ -18,6 +18,11 @@ impl Names {
         let place = at.and_then(|at| u16::try_from(at + 1).ok());
         place.ok_or_else(|| Error::UnknownGroup { group: name.into(), known: self.0.to_vec() })
     }
+
+    /// The name of a group that was found.
+    pub(crate) fn get(&self, group: u16) -> &str {
+        &self.0[usize::from(group) - 1]
+    }
 }
 
 /// All groups. Guarded by the queue's lock.

@@ -88,6 +88,7 @@ impl Links {
     /// Has the tasks wait for what they depend on. Those that it is too late for are cancelled, which
     /// their bringer completes.
     pub(crate) fn tie(&self, registry: &mut Registry, records: &[TaskRef], ties: &[Tie]) {
+        self.note(records);
         for (child, parents) in records.iter().zip(&self.within) {
             parents.iter().for_each(|&at| registry.dependents.add(records[at].number, child));
         }
@@ -101,6 +102,27 @@ impl Links {
             if let Tie::Broken(cause) = tie {
                 registry.dependents.refuse(child, cause);
             }
+        }
+    }
+}
+
+impl Links {
+    /// Has the records tell what they depend on.
+    fn note(&self, records: &[TaskRef]) {
+        let within = self.within.iter().enumerate();
+        let within =
+            within.flat_map(|(child, all)| all.iter().map(move |&at| (child, records[at].id())));
+        let beyond = self.beyond.iter().map(|(child, other)| match other {
+            Dependency::Id(id) => (*child, id.clone()),
+            Dependency::Task(task) => (*child, task.id()),
+            Dependency::Nth(nth) => (*child, records[*nth].id()),
+        });
+        let mut all: Vec<Vec<TaskId>> = vec![Vec::new(); records.len()];
+        for (child, id) in within.chain(beyond) {
+            all[child].push(id);
+        }
+        for (record, ids) in records.iter().zip(all).filter(|(_, ids)| !ids.is_empty()) {
+            record.with(|full| full.depends_on = Some(ids.into()));
         }
     }
 }

@@ -94,8 +94,9 @@ impl Record {
             (None, Work { job, plan: None }, None) => Body::Plain(job),
             (name, work, label) => {
                 let endless = work.plan.as_ref().is_some_and(|plan| plan.is_endless());
+                let group = work.plan.as_ref().map_or(0, |plan| plan.group);
                 let work = Some(work);
-                let full = Full { name, work, label, endless, ..Full::default() };
+                let full = Full { name, work, label, group, endless, ..Full::default() };
                 Body::Full(Some(Box::new(full)))
             }
         };
@@ -175,6 +176,16 @@ impl Record {
 
     fn planned_group(&self) -> Option<u16> {
         self.body.lock().plan().map(|plan| plan.group)
+    }
+
+    /// The group that it is of, and the tasks that it depends on, whatever its state.
+    pub(crate) fn bonds(&self) -> (Option<u16>, Option<Arc<[TaskId]>>) {
+        match &*self.body.lock() {
+            Body::Full(Some(full)) => {
+                (Some(full.group).filter(|&group| group != 0), full.depends_on.clone())
+            }
+            _ => (None, None),
+        }
     }
 
     pub(crate) fn is_timed(&self) -> bool {

@@ -89,6 +89,9 @@ pub(crate) trait Host: Send + Sync {
     /// Has a run of a task's interrupted by that.
     fn set_interrupt(&self, task: u64, run: u64, interrupt: Arc<dyn Interrupt>);
 
+    /// The name of a group.
+    fn group(&self, group: u16) -> String;
+
     /// Run control over a task.
     fn control(&self, task: &TaskRef, control: Control) -> Result<ControlOutcome, Error>;
 }

@@ -390,6 +390,10 @@ impl Host for Shared {
         }
     }
 
+    fn group(&self, group: u16) -> String {
+        self.groups.get(group).into()
+    }
+
     fn control(&self, task: &TaskRef, control: Control) -> Result<ControlOutcome, Error> {
         Self::control(self, task, control)
     }

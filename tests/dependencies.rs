@@ -594,3 +594,25 @@ fn no_end_is_missed_by_a_child_that_comes() {
 fn no_end_is_missed_in_many_rounds() {
     race(100_000);
 }
+
+#[test]
+fn a_task_tells_what_it_depends_on() {
+    let world = World::new(1);
+    let before = world.scheduler.schedule(Task::new(at(5), || ())).unwrap();
+    let tasks = vec![
+        task("named", true).id("named"),
+        task("unnamed", true),
+        task("all", true).depends_on([Dependency::Nth(1), "named".into(), (&before).into()]),
+    ];
+    let tasks = world.scheduler.schedule_all(tasks).unwrap();
+    let all = [tasks[1].id(), "named".into(), before.id()];
+    assert_eq!(tasks[2].depends_on(), all);
+    world.advance(10);
+    assert_eq!(tasks[2].state(), TaskState::Done);
+    assert_eq!(tasks[2].depends_on(), all);
+    assert_eq!(before.depends_on(), []);
+    let fallen = world.scheduler.schedule(task("fails", false)).unwrap();
+    world.advance(0);
+    let child = world.scheduler.schedule(task("child", true).depends_on([&fallen])).unwrap();
+    assert_eq!((child.state(), child.depends_on()), (TaskState::Cancelled, vec![fallen.id()]));
+}

@@ -305,3 +305,14 @@ fn a_run_that_goes_on_elsewhere_keeps_its_place() {
     assert!(scheduler.wait_idle(None).unwrap());
     assert_eq!((second.state(), child.state()), (TaskState::Done, TaskState::Done));
 }
+
+#[test]
+fn a_task_tells_its_group_in_each_state() {
+    let (clock, scheduler) = world(1, 1);
+    let (task, held) = occupy(&scheduler);
+    assert_eq!((task.state(), task.group().as_deref()), (TaskState::Running, Some("db")));
+    held.go_on.open();
+    clock.advance(ms(1)).unwrap();
+    assert_eq!((task.state(), task.group().as_deref()), (TaskState::Done, Some("db")));
+    assert_eq!(scheduler.schedule(Task::new(at(9), || ())).unwrap().group(), None);
+}

@@ -606,6 +606,17 @@ class Task:
         """When the task is due again."""
 
     @property
+    def group(self) -> str | None:
+        """The group of the scheduler's `limits` that it counts for.
+
+        `None` if it is of none, or the scheduler is gone.
+        """
+
+    @property
+    def depends_on(self) -> tuple[Task | TaskId, ...]:
+        """The tasks that it depends on: their ids; until it is scheduled, what was given."""
+
+    @property
     def runs(self) -> int:
         """How many runs ended, retries included."""
 

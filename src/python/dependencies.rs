@@ -8,6 +8,7 @@ use super::call::{has, items};
 use super::errors::unknown;
 use super::numbers::{task_id, wrong_type};
 use super::own::Own;
+use super::records;
 use super::task::Task;
 use crate::{Dependency, TaskId};
 
@@ -41,6 +42,14 @@ impl Needed {
             return Err(wrong_type("depends_on", item, "tasks or ids"));
         }
         Ok(Self::Id(task_id(item)?))
+    }
+
+    /// As a user sees it.
+    pub(super) fn shown<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
+        match self {
+            Self::Id(id) => records::id(py, id),
+            Self::Task(task) => Ok(task.bind(py).clone().into_any()),
+        }
     }
 
     pub(super) fn copy(&self, py: Python<'_>) -> Self {

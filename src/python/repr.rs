@@ -6,7 +6,7 @@ use pyo3::prelude::*;
 
 use super::recurrences::{FixedDelay, FixedRate, OneTime};
 use super::task::Task;
-use crate::{TaskInfo, TaskState, Timestamp};
+use crate::{TaskId, TaskInfo, TaskState, Timestamp};
 
 /// `<Task 'report' WAITING due in 4m12s, every 10m, 3 runs, 1 failure>`.
 pub(super) fn task(py: Python<'_>, task: &Task) -> String {
@@ -26,7 +26,9 @@ pub(super) fn task(py: Python<'_>, task: &Task) -> String {
     let failures = counted(info.failures, "failure");
     let missed = counted(info.missed, "missed slot");
     let paused = info.paused.then(|| "paused".to_owned());
-    let parts = [paused, due, rule, runs, failures, missed].into_iter().flatten();
+    let group = handle.group().map(|group| format!("group {}", TaskId::from(group)));
+    let behind = behind(&handle.depends_on());
+    let parts = [paused, due, rule, behind, group, runs, failures, missed].into_iter().flatten();
     let state = state(info.state);
     let parts: Vec<String> = parts.collect();
     let gap = if parts.is_empty() { "" } else { " " };
@@ -51,6 +53,18 @@ fn due(info: &TaskInfo, now: Timestamp) -> Option<String> {
         return Some(format!("due in {}", length(info.due.since(now))));
     }
     Some(format!("due {} ago", length(now.since(info.due))))
+}
+
+/// What it depends on, up to a few.
+fn behind(others: &[TaskId]) -> Option<String> {
+    match others {
+        [] => None,
+        [_, _, _, _, ..] => Some(format!("after {} tasks", others.len())),
+        few => {
+            let few: Vec<String> = few.iter().map(ToString::to_string).collect();
+            Some(format!("after {}", few.join(" and ")))
+        }
+    }
 }
 
 fn recurrence(rule: &Bound<'_, PyAny>) -> Option<String> {

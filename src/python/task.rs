@@ -8,7 +8,7 @@ use std::time::Duration;
 use pyo3::exceptions::{PyRuntimeError, PyValueError};
 use pyo3::gc::{PyTraverseError, PyVisit};
 use pyo3::prelude::*;
-use pyo3::types::{PyCFunction, PyWeakrefReference};
+use pyo3::types::{PyCFunction, PyTuple, PyWeakrefReference};
 
 use super::blocking;
 use super::dependencies::Needed;
@@ -383,6 +383,28 @@ impl Task {
             Some(object) => Ok(object),
             None => Ok(Bound::new(py, OneTime)?.into_any()),
         }
+    }
+
+    /// The group of the scheduler's `limits` that it counts for.
+    ///
+    /// `None` if it is of none, or the scheduler is gone.
+    #[getter]
+    fn group(&self) -> PyResult<Option<String>> {
+        Ok(match self.scheduled_handle()? {
+            Some(handle) => handle.group(),
+            None => self.draft().as_ref().and_then(|draft| draft.group.clone()),
+        })
+    }
+
+    /// The tasks that it depends on: their ids; until it is scheduled, what was given.
+    #[getter]
+    fn depends_on<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyTuple>> {
+        let needed: Vec<Needed> = match self.scheduled_handle()? {
+            Some(handle) => handle.depends_on().into_iter().map(Needed::Id).collect(),
+            None => self.copy_draft(py).map_or_else(Vec::new, |draft| draft.depends_on),
+        };
+        let needed = needed.iter().map(|needed| needed.shown(py));
+        PyTuple::new(py, needed.collect::<PyResult<Vec<_>>>()?)
     }
 
     /// How many runs ended, retries included.

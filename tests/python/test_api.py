@@ -173,6 +173,29 @@ def test_the_repr_says_what_a_person_wants_to_know(
     assert repr(task) == "<Task 'report' WAITING due in 4m12s, every 10m, 3 runs, 1 failure>"
 
 
+def test_a_task_tells_its_group_and_what_it_depends_on(
+    make_scheduler: Callable[..., Scheduler],
+) -> None:
+    clock = ManualClock()
+    scheduler = make_scheduler(1, clock=clock, limits={"db": 1})
+    parent = Task(due=5, job=int)
+    child = Task("c", due=60, job=int, depends_on=[parent, "other"], group="db")
+    assert (child.group, child.depends_on) == ("db", (parent, "other"))
+    assert (parent.group, parent.depends_on) == (None, ())
+    other = Task("other", due=0, job=int, group="db")
+    scheduler.schedule_all([child, parent, other])
+    assert (other.group, other.depends_on) == ("db", ())
+    for held in (child, scheduler.get("c")):
+        assert held is not None
+        assert (held.group, held.depends_on) == ("db", (parent.id, "other"))
+    after = f"after {parent.id} and 'other', group 'db'"
+    assert repr(child) == f"<Task 'c' WAITING due in 1m, {after}>"
+    clock.advance(60)
+    assert repr(child) == f"<Task 'c' DONE {after}, 1 run>"
+    many = scheduler.after(1, int, depends_on=[other, other, other, other])
+    assert "after 4 tasks" in repr(many)
+
+
 def test_a_repr_for_every_state(world: World) -> None:
     new = Task("new", due=5, job=print)
     done = world.scheduler.after(0, int, id="done")
