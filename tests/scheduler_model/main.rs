@@ -83,6 +83,8 @@ fn compare(world: &World, model: &mut Model) {
         let counts = (info.runs, info.failures, info.missed);
         assert_eq!(counts, (task.runs, task.failures, task.missed), "{id}");
         assert_eq!(info.error.is_some(), task.failures > 0);
+        let late = info.error.is_some_and(|error| error.contains("its timeout of"));
+        assert_eq!(late, task.late);
     }
     let waiting = infos.iter().filter(|info| info.state == TaskState::Waiting).count();
     let stats = world.scheduler.stats().unwrap();
@@ -101,9 +103,10 @@ fn any_rule() -> impl Strategy<Value = Rule> {
 fn any_plan() -> impl Strategy<Value = Plan> {
     let when = (-10..40_i64, -1..=1_i32, any_rule());
     let bounds = (prop::option::of(1..5_u64), prop::option::of(0..60_i64));
-    let run = (prop_oneof![Just(0), 0..40_i64], prop::collection::vec(any::<bool>(), 1..4));
+    let times = (prop_oneof![Just(0), 0..40_i64], prop::option::of(1..40_i64));
+    let run = (times, prop::collection::vec(any::<bool>(), 1..4));
     (when, (0..3_u64, 0..20_i64), bounds, run).prop_map(
-        |((delay, priority, rule), retry, (max_runs, until), (takes, fails))| Plan {
+        |((delay, priority, rule), retry, (max_runs, until), ((takes, timeout), fails))| Plan {
             delay,
             priority,
             rule,
@@ -111,6 +114,7 @@ fn any_plan() -> impl Strategy<Value = Plan> {
             max_runs,
             until,
             takes,
+            timeout,
             fails,
         },
     )

@@ -17,6 +17,7 @@ pub(crate) struct Plan {
     pub(crate) max_runs: Option<u64>,
     pub(crate) until: Option<i64>,
     pub(crate) takes: i64,
+    pub(crate) timeout: Option<i64>,
     /// Whether each run fails, over and over.
     pub(crate) fails: Vec<bool>,
 }
@@ -63,6 +64,9 @@ impl Plan {
         if let Some(until) = self.until {
             task = task.until(at(due + until));
         }
+        if let Some(timeout) = self.timeout {
+            task = task.timeout(time(timeout));
+        }
         task
     }
 }
@@ -84,6 +88,10 @@ pub(crate) struct Modelled {
     /// The place in the order of adding, of the entry that waits.
     pub(crate) sequence: u64,
     pub(crate) announced: bool,
+    /// When the time of the run that goes on is up.
+    pub(crate) deadline: i64,
+    /// Whether its last failure was that.
+    pub(crate) late: bool,
     pub(crate) stopping: bool,
 }
 
@@ -146,7 +154,9 @@ impl Model {
                     self.tell("STARTED", id, "");
                     let task = self.task(id);
                     task.state = TaskState::Running;
-                    self.running = Some((id, now + self.tasks[&id].plan.takes));
+                    task.deadline = task.plan.timeout.map_or(i64::MAX, |timeout| now + timeout);
+                    let end = task.deadline.min(now + task.plan.takes);
+                    self.running = Some((id, end));
                 }
             }
         }
@@ -157,8 +167,10 @@ impl Model {
         let now = self.now;
         let task = self.task(id);
         task.runs += 1;
-        let failed = task.plan.fails(task.runs);
+        let late = task.deadline <= now;
+        let failed = task.plan.fails(task.runs) || late;
         task.failures += u64::from(failed);
+        task.late = if failed { late } else { task.late };
         let ended = if failed { "FAILED" } else { "COMPLETED" };
         let next = task.next(now, failed);
         if let Some((due, missed)) = next.filter(|_| !task.stopping) {
@@ -217,6 +229,8 @@ impl Model {
             missed: 0,
             sequence: 0,
             announced: true, // until it is in the queue
+            deadline: i64::MAX,
+            late: false,
             stopping: false,
         };
         self.tasks.insert(id, task);
