@@ -48,13 +48,14 @@ impl World {
         assert_eq!(self.shared.take_fault(), None);
         assert!(!panics::were_there(), "a panic on a worker");
         let infos = self.scheduler.tasks(None).expect("no fork here");
-        self.check_counts(&infos);
+        let stats = self.stats();
+        self.check_counts(&infos, &stats);
         self.check_next(&infos);
-        self.check_quiet();
+        self.check_quiet(&stats);
         infos.iter().for_each(check);
         self.shared.known().values().for_each(Known::check);
         if self.listens {
-            self.check_stories(&infos, &self.shared.notes());
+            self.check_stories(&infos, &stats, &self.shared.notes());
         }
     }
 
@@ -68,8 +69,7 @@ impl World {
         self.scheduler.stats().expect("no fork here")
     }
 
-    fn check_counts(&self, infos: &[TaskInfo]) {
-        let stats = self.stats();
+    fn check_counts(&self, infos: &[TaskInfo], stats: &Stats) {
         let count = |state| infos.iter().filter(|info| info.state == state).count();
         assert_eq!(stats.waiting, count(TaskState::Waiting));
         assert_eq!(stats.running, count(TaskState::Running));
@@ -106,16 +106,15 @@ impl World {
     }
 
     /// Who waits for quiet does so for what runs and what is due, and for nobody who is stuck.
-    fn check_quiet(&self) {
+    fn check_quiet(&self, stats: &Stats) {
         let now = self.clock.now();
         let due = self.scheduler.next_due().expect("no fork here").is_some_and(|due| due <= now);
-        let idle = self.stats().running == 0 && (!due || self.scheduler.is_paused());
+        let idle = stats.running == 0 && (!due || self.scheduler.is_paused());
         let answer = self.scheduler.wait_idle(Some(Duration::ZERO));
         assert_eq!(answer.expect("not in a job"), idle);
     }
 
-    fn check_stories(&self, infos: &[TaskInfo], notes: &Notes) {
-        let stats = self.stats();
+    fn check_stories(&self, infos: &[TaskInfo], stats: &Stats, notes: &Notes) {
         let ended = stats.done + stats.failed + stats.cancelled;
         assert_eq!(ended, notes.ended, "each task ends once");
         let live = notes.scheduled - notes.ended;
