@@ -159,15 +159,11 @@ fn timed(mut task: crate::Task, options: Options) -> crate::Task {
 
 impl Draft {
     /// A task that is due once, without options.
-    pub(super) fn once(
-        due: When,
-        job: &Bound<'_, PyAny>,
-        args: &Bound<'_, PyTuple>,
-    ) -> PyResult<Self> {
-        Ok(Self {
+    pub(super) fn once(due: When, callee: Callee) -> Self {
+        Self {
             id: None,
             due,
-            callee: Callee::new(job, args)?,
+            callee,
             rule: None,
             label: None,
             policy: None,
@@ -175,7 +171,7 @@ impl Draft {
             group: None,
             options: Options::default(),
             depends_on: Vec::new(),
-        })
+        }
     }
 
     /// Takes the options of `after`, `at` and `every`.

@@ -14,6 +14,7 @@ use super::call::{has, items};
 use super::core::{Core, Settings};
 use super::draft::Draft;
 use super::exit::wait_ended;
+use super::job::Callee;
 use super::numbers::{Maybe, When, as_seconds, duration, flag, task_id, timeout, wrong_type};
 use super::rules::{first_due, rule_or_period};
 use super::task::Task;
@@ -216,7 +217,7 @@ impl Scheduler {
         options: Option<&Bound<'_, PyDict>>,
     ) -> PyResult<Bound<'py, Task>> {
         let due = When::Clock(self.inner()?.now() + duration("delay", delay)?);
-        self.start(py, Draft::once(due, job, args)?, options)
+        self.start(py, due, Callee::new(job, args)?, options)
     }
 
     /// Run a job once, at an instant.
@@ -256,7 +257,7 @@ impl Scheduler {
         options: Option<&Bound<'_, PyDict>>,
     ) -> PyResult<Bound<'py, Task>> {
         let due = When::new("when", when)?;
-        self.start(py, Draft::once(due, job, args)?, options)
+        self.start(py, due, Callee::new(job, args)?, options)
     }
 
     /// Run a job again and again; see `duetime.Scheduler.every`.
@@ -278,7 +279,8 @@ impl Scheduler {
             (None, None) => When::Clock(now),
         };
         let label = rule.is_some().then(|| label.into());
-        self.start(py, Draft { rule, label, ..Draft::once(due, job, args)? }, options)
+        let once = Draft::once(due, Callee::new(job, args)?);
+        self.start_draft(py, Draft { rule, label, ..once }, options)
     }
 
     /// Check the arguments of `every` before there is a job.
@@ -295,7 +297,8 @@ impl Scheduler {
         let due = first
             .map_or(Ok(When::Clock(Timestamp::ZERO)), |first| first_run(first, Timestamp::ZERO))?;
         let any_job = py.get_type::<PyDict>();
-        let mut draft = Draft { rule, ..Draft::once(due, &any_job, &PyTuple::empty(py))? };
+        let once = Draft::once(due, Callee::new(&any_job, &PyTuple::empty(py))?);
+        let mut draft = Draft { rule, ..once };
         options.map_or(Ok(()), |options| draft.set(options))
     }
 
@@ -736,8 +739,26 @@ impl Scheduler {
         Ok(records::control_outcome(task.py(), outcome))
     }
 
-    /// Schedules a description that nobody else has, with the options of a call.
+    /// Schedules a job that is due once, with the options of a call. Without any it is the core's
+    /// task as it stands: most are, and no description of them is made.
     fn start<'py>(
+        &self,
+        py: Python<'py>,
+        due: When,
+        callee: Callee,
+        options: Option<&Bound<'_, PyDict>>,
+    ) -> PyResult<Bound<'py, Task>> {
+        let core = self.core()?;
+        if options.is_some() || core.executor.is_some() {
+            return self.start_draft(py, Draft::once(due, callee), options);
+        }
+        let due = due.on_clock(|| core.inner.now());
+        let task = crate::Task::new(due, callee.into_job(py)?);
+        Task::on(py, core.inner.schedule(task)?, false)
+    }
+
+    /// Schedules a description that nobody else has, with the options of a call.
+    fn start_draft<'py>(
         &self,
         py: Python<'py>,
         mut draft: Draft,
