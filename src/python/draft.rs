@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::prelude::*;
-use pyo3::types::{PyDict, PyList, PyTuple};
+use pyo3::types::{PyDict, PyList, PyString, PyTuple};
 
 use super::call::items;
 use super::dependencies::Needed;
@@ -177,7 +177,7 @@ impl Draft {
     /// Takes the options of `after`, `at` and `every`.
     pub(super) fn set(&mut self, options: &Bound<'_, PyDict>) -> PyResult<()> {
         for (name, value) in options {
-            let name: String = name.extract()?;
+            let name = name.cast::<PyString>()?.to_cow()?;
             match &*name {
                 "id" | "max_runs" | "until" | "depends_on" | "group" | "timeout"
                     if value.is_none() => {}

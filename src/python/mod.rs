@@ -25,6 +25,7 @@ mod main_thread;
 mod numbers;
 mod own;
 mod pickling;
+mod plain;
 mod policies;
 mod records;
 mod recurrences;
@@ -99,6 +100,7 @@ mod _native {
     fn init(module: &Bound<'_, PyModule>) -> PyResult<()> {
         super::refuse_subinterpreters()?;
         super::lookup::fill(module.py(), super::LOOKUPS)?;
+        super::plain::join(&module.py().get_type::<Scheduler>(), ["after", "at"])?;
         let _ = module.py().get_type::<super::life::End>(); // made now, as all that is looked up
         module.add("RetryFixedDelay", module.py().get_type::<super::policies::RetryFixedDelay>())
     }

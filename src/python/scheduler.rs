@@ -220,6 +220,18 @@ impl Scheduler {
         self.start(py, due, Callee::new(job, args)?, options)
     }
 
+    /// `after` without options.
+    #[pyo3(signature = (delay, job, /, *args))]
+    fn _after<'py>(
+        &self,
+        py: Python<'py>,
+        delay: &Bound<'_, PyAny>,
+        job: &Bound<'_, PyAny>,
+        args: &Bound<'_, PyTuple>,
+    ) -> PyResult<Bound<'py, Task>> {
+        self.after(py, delay, job, args, None)
+    }
+
     /// Run a job once, at an instant.
     ///
     /// Args:
@@ -258,6 +270,18 @@ impl Scheduler {
     ) -> PyResult<Bound<'py, Task>> {
         let due = When::new("when", when)?;
         self.start(py, due, Callee::new(job, args)?, options)
+    }
+
+    /// `at` without options.
+    #[pyo3(signature = (when, job, /, *args))]
+    fn _at<'py>(
+        &self,
+        py: Python<'py>,
+        when: &Bound<'_, PyAny>,
+        job: &Bound<'_, PyAny>,
+        args: &Bound<'_, PyTuple>,
+    ) -> PyResult<Bound<'py, Task>> {
+        self.at(py, when, job, args, None)
     }
 
     /// Run a job again and again; see `duetime.Scheduler.every`.

@@ -115,6 +115,19 @@ def test_a_keyword_argument_of_the_job_is_pointed_to_partial(real: Scheduler) ->
         real.after(1, print, sep="-")
 
 
+@pytest.mark.parametrize("name", ["after", "at"])
+def test_calls_with_options_and_without_are_of_one_method(real: Scheduler, name: str) -> None:
+    method = getattr(real, name)
+    assert method.__qualname__ == f"Scheduler.{name}"
+    assert not hasattr(real, f"_{name}")
+    assert method(0, pow, 2, 10).result() == 1024
+    assert method(0, pow, 2, 10, id=name, priority=1).result() == 1024
+    missing = rf"^Scheduler\.{name}\(\) missing 1 required positional argument: 'job'$"
+    for options in ({}, {"priority": 1}):
+        with pytest.raises(TypeError, match=missing):
+            method(0, **options)
+
+
 def test_a_timeout_names_the_task_and_the_time(real: Scheduler) -> None:
     task = real.after(3600, int, id="report")
     with pytest.raises(concurrent.futures.TimeoutError) as caught:
