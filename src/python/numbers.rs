@@ -99,6 +99,12 @@ fn seconds(parameter: &str, value: &Bound<'_, PyAny>, expected: &str) -> PyResul
     }
 }
 
+/// Whether it is a number as most are: then there is no need to ask whether it is something else,
+/// which takes longer.
+fn is_number(value: &Bound<'_, PyAny>) -> bool {
+    value.is_exact_instance_of::<PyFloat>() || value.is_exact_instance_of::<PyInt>()
+}
+
 /// Compares an int as an int, whatever its class makes of that.
 fn compares(value: &Bound<'_, PyAny>, method: &str, with: i64) -> PyResult<bool> {
     value.py().get_type::<PyInt>().call_method1(method, (value, with))?.extract()
@@ -111,21 +117,19 @@ fn bounded(
     most: Duration,
     bound: &str,
 ) -> PyResult<Duration> {
-    let nanos = if let Ok(delta) = value.cast::<PyDelta>() {
-        delta_nanos(delta)
+    let seconds = if !is_number(value)
+        && let Ok(delta) = value.cast::<PyDelta>()
+    {
+        Seconds::Nanos(delta_nanos(delta))
     } else {
-        match seconds(parameter, value, "seconds or a timedelta")? {
-            Seconds::Nanos(nanos) => nanos,
-            Seconds::Float(float) if float >= 0.0 => {
-                let duration = Duration::try_from_secs_f64(float).unwrap_or(Duration::MAX);
-                i128::try_from(duration.as_nanos()).unwrap_or(i128::MAX)
-            }
-            Seconds::Float(_) => -1, // negative, or not a number
-        }
+        seconds(parameter, value, "seconds or a timedelta")?
     };
-    u64::try_from(nanos)
-        .ok()
-        .map(Duration::from_nanos)
+    let duration = match seconds {
+        Seconds::Nanos(nanos) => u64::try_from(nanos).ok().map(Duration::from_nanos),
+        // Not of what is negative, or not a number.
+        Seconds::Float(float) => Duration::try_from_secs_f64(float).ok(),
+    };
+    duration
         .filter(|&duration| duration <= most)
         .ok_or_else(|| out_of_bounds(parameter, value, bound))
 }
@@ -220,7 +224,8 @@ pub(super) enum When {
 
 impl When {
     pub(super) fn new(parameter: &str, value: &Bound<'_, PyAny>) -> PyResult<Self> {
-        let Ok(datetime) = value.cast::<PyDateTime>() else {
+        let datetime = if is_number(value) { None } else { value.cast::<PyDateTime>().ok() };
+        let Some(datetime) = datetime else {
             let expected = "seconds of the clock or an aware datetime";
             return instant(parameter, value, expected).map(Self::Clock);
         };
