@@ -219,7 +219,7 @@ pub(super) enum When {
     /// On the scheduler's clock.
     Clock(Timestamp),
     /// By the wall clock, in nanoseconds since 1970. Converted once, when it is scheduled.
-    Wall(i128),
+    Wall(i64),
 }
 
 impl When {
@@ -236,7 +236,7 @@ impl When {
         }
         let seconds: f64 = ask(1)?.extract(py)?;
         nanos_of(seconds)
-            .map(|nanos| Self::Wall(nanos.into()))
+            .map(Self::Wall)
             .ok_or_else(|| out_of_bounds(parameter, value, "within 292 years of 1970"))
     }
 
@@ -245,7 +245,7 @@ impl When {
         match self {
             Self::Clock(time) => time,
             Self::Wall(nanos) => {
-                let ahead = nanos - wall_nanos();
+                let ahead = i128::from(nanos) - wall_nanos();
                 let time = i128::from(now().as_nanos()) + ahead;
                 let nearest = time.clamp(i64::MIN.into(), i64::MAX.into());
                 Timestamp::from_nanos(i64::try_from(nearest).unwrap_or(i64::MAX))
@@ -291,6 +291,13 @@ impl<'a, 'py> FromPyObject<'a, 'py> for Maybe<'py> {
 }
 
 impl<'py> Maybe<'py> {
+    pub(super) fn given(self) -> Option<Bound<'py, PyAny>> {
+        match self {
+            Self::LeftOut => None,
+            Self::Given(value) => Some(value),
+        }
+    }
+
     /// Reads what was given.
     pub(super) fn read<T>(
         self,

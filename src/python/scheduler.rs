@@ -217,7 +217,7 @@ impl Scheduler {
         options: Option<&Bound<'_, PyDict>>,
     ) -> PyResult<Bound<'py, Task>> {
         let due = When::Clock(self.inner()?.now() + duration("delay", delay)?);
-        self.start(py, due, Callee::new(job, args)?, options)
+        self.start(py, Draft::once(due, Callee::new(job, args)?), options)
     }
 
     /// `after` without options.
@@ -269,7 +269,7 @@ impl Scheduler {
         options: Option<&Bound<'_, PyDict>>,
     ) -> PyResult<Bound<'py, Task>> {
         let due = When::new("when", when)?;
-        self.start(py, due, Callee::new(job, args)?, options)
+        self.start(py, Draft::once(due, Callee::new(job, args)?), options)
     }
 
     /// `at` without options.
@@ -302,9 +302,11 @@ impl Scheduler {
             (None, Some(rule)) => When::Clock(first_due(rule, now)?),
             (None, None) => When::Clock(now),
         };
-        let label = rule.is_some().then(|| label.into());
-        let once = Draft::once(due, Callee::new(job, args)?);
-        self.start_draft(py, Draft { rule, label, ..once }, options)
+        let mut draft = Draft::once(due, Callee::new(job, args)?);
+        if let Some(rule) = rule {
+            draft.recur(rule, &label);
+        }
+        self.start(py, draft, options)
     }
 
     /// Check the arguments of `every` before there is a job.
@@ -317,13 +319,15 @@ impl Scheduler {
         options: Option<&Bound<'_, PyDict>>,
     ) -> PyResult<()> {
         self.checked()?;
-        let (rule, _) = rule_or_period(rule)?;
+        let (rule, label) = rule_or_period(rule)?;
         let due = first
             .map_or(Ok(When::Clock(Timestamp::ZERO)), |first| first_run(first, Timestamp::ZERO))?;
         let any_job = py.get_type::<PyDict>();
-        let once = Draft::once(due, Callee::new(&any_job, &PyTuple::empty(py))?);
-        let mut draft = Draft { rule, ..once };
-        options.map_or(Ok(()), |options| draft.set(options))
+        let mut draft = Draft::once(due, Callee::new(&any_job, &PyTuple::empty(py))?);
+        if let Some(rule) = rule {
+            draft.recur(rule, &label);
+        }
+        options.map_or(Ok(()), |options| draft.set_all(options))
     }
 
     /// Cancel a task: no run of it starts any more.
@@ -763,33 +767,15 @@ impl Scheduler {
         Ok(records::control_outcome(task.py(), outcome))
     }
 
-    /// Schedules a job that is due once, with the options of a call. Without any it is the core's
-    /// task as it stands: most are, and no description of them is made.
-    fn start<'py>(
-        &self,
-        py: Python<'py>,
-        due: When,
-        callee: Callee,
-        options: Option<&Bound<'_, PyDict>>,
-    ) -> PyResult<Bound<'py, Task>> {
-        let core = self.core()?;
-        if options.is_some() || core.executor.is_some() {
-            return self.start_draft(py, Draft::once(due, callee), options);
-        }
-        let due = due.on_clock(|| core.inner.now());
-        let task = crate::Task::new(due, callee.into_job(py)?);
-        Task::on(py, core.inner.schedule(task)?, false)
-    }
-
     /// Schedules a description that nobody else has, with the options of a call.
-    fn start_draft<'py>(
+    fn start<'py>(
         &self,
         py: Python<'py>,
         mut draft: Draft,
         options: Option<&Bound<'_, PyDict>>,
     ) -> PyResult<Bound<'py, Task>> {
         if let Some(options) = options {
-            draft.set(options)?;
+            draft.set_all(options)?;
         }
         self.place(py, &mut draft)?;
         let (inner, labelled) = (self.inner()?, draft.is_labelled());
@@ -816,15 +802,15 @@ impl Scheduler {
     /// Decides what runs the job: a worker, or an executor, the scheduler's if it names none. The
     /// scheduler itself as the executor means its workers.
     fn place(&self, py: Python<'_>, draft: &mut Draft) -> PyResult<()> {
-        if let Some(executor) = &draft.executor {
+        if let Some(executor) = draft.executor() {
             let own = executor.bind(py).cast::<Self>();
             if own.is_ok_and(|own| std::ptr::eq(own.get(), self)) {
-                draft.executor = None;
+                draft.set_executor(None);
             }
         } else if let Some(executor) = &self.core()?.executor
             && !elsewhere::is_async(py, draft.callee.object())?
         {
-            draft.executor = Some(executor.copy(py));
+            draft.set_executor(Some(executor.copy(py)));
         }
         Ok(())
     }

@@ -12,18 +12,16 @@ use pyo3::types::{PyCFunction, PyTuple, PyWeakrefReference};
 
 use super::blocking;
 use super::dependencies::Needed;
-use super::draft::{Draft, Options, arguments};
+use super::draft::{Draft, arguments};
 use super::elsewhere;
 use super::errors::{cancelled_by, exception, task_error, timed_out};
 use super::job::{Callee, Returned};
 use super::listener::Callback;
-use super::numbers::{
-    Maybe, When, as_seconds, duration, flag, integer, out_of_bounds, period, task_id, timeout,
-};
+use super::numbers::{Maybe, When, as_seconds, integer, out_of_bounds, task_id, timeout};
 use super::own::Own;
 use super::records;
 use super::recurrences::OneTime;
-use super::rules::{self, Label, Policy, Rule};
+use super::rules::{Label, Rule};
 use crate::{ControlOutcome, Error, TaskError, TaskHandle, TaskId, TaskState, Value, Waker};
 
 /// What to run and when, and the handle on it, as a `Timer` or a `Future` is.
@@ -196,7 +194,7 @@ impl Task {
     }
 
     pub(super) fn draft_id(&self) -> Option<TaskId> {
-        self.draft().as_ref().and_then(|draft| draft.id.clone())
+        self.draft().as_ref().and_then(|draft| draft.id().cloned())
     }
 
     pub(super) fn is_scheduled(&self) -> bool {
@@ -263,7 +261,7 @@ impl Task {
 
     pub(super) fn recurrence_object<'py>(&self, py: Python<'py>) -> Option<Bound<'py, PyAny>> {
         if let Some(draft) = &*self.draft() {
-            return draft.label.as_ref().map(|label| label.bind(py).clone());
+            return draft.recurrence().map(|object| object.bind(py).clone());
         }
         let label = self.handle.get()?.label()?;
         let recurrence = label.downcast_ref::<Label>()?.recurrence.as_ref()?;
@@ -304,28 +302,31 @@ impl Task {
     ) -> PyResult<Self> {
         let callee = Callee::new(job, &arguments(py, args)?)?;
         let rule = recurrence.map_or(Ok(None), Rule::new)?;
-        let label = rule.as_ref().and(recurrence).map(|object| object.clone().into());
-        let draft = Draft {
-            id: id.map(task_id).transpose()?,
-            due: When::new("due", due)?,
-            executor: executor
-                .map_or(Ok(None), |on| elsewhere::executor(on, Some(callee.object())))?,
-            callee,
-            rule,
-            label,
-            policy: retry.map_or(Ok(None), Policy::new)?,
-            group: group.map(rules::group).transpose()?,
-            options: Options {
-                priority: priority.map_or(Ok(0), rules::priority)?,
-                max_runs: max_runs.map(rules::max_runs).transpose()?,
-                until: until.map(|until| When::new("until", until)).transpose()?,
-                jitter: jitter.read(Duration::ZERO, |jitter| duration("jitter", jitter))?,
-                timeout: timeout.map(|timeout| period("timeout", timeout)).transpose()?,
-                interrupt: interrupt.read(false, |interrupt| flag("interrupt", interrupt))?,
-                grace: grace.read(None, |grace| duration("grace", grace).map(Some))?,
-            },
-            depends_on: depends_on.map_or(Ok(Vec::new()), Needed::all)?,
-        };
+        let id = id.map(task_id).transpose()?;
+        let mut draft = Draft::once(When::new("due", due)?, callee);
+        if let (Some(rule), Some(recurrence)) = (rule, recurrence) {
+            draft.recur(rule, recurrence);
+        }
+        if let Some(id) = id {
+            draft.set_id(id);
+        }
+        let (jitter, interrupt, grace) = (jitter.given(), interrupt.given(), grace.given());
+        let options = [
+            ("executor", executor),
+            ("retry", retry),
+            ("group", group),
+            ("priority", priority),
+            ("max_runs", max_runs),
+            ("until", until),
+            ("jitter", jitter.as_ref()),
+            ("timeout", timeout),
+            ("interrupt", interrupt.as_ref()),
+            ("grace", grace.as_ref()),
+            ("depends_on", depends_on),
+        ];
+        for (name, value) in options {
+            value.map_or(Ok(()), |value| draft.set(name, value))?;
+        }
         draft.check()?;
         let claimed = AtomicBool::new(false);
         Ok(Self {
@@ -372,7 +373,7 @@ impl Task {
     fn priority(&self) -> PyResult<i32> {
         Ok(match self.scheduled_handle()? {
             Some(handle) => handle.priority(),
-            None => self.draft().as_ref().map_or(0, |draft| draft.options.priority),
+            None => self.draft().as_ref().map_or(0, |draft| draft.priority()),
         })
     }
 
@@ -392,7 +393,7 @@ impl Task {
     fn group(&self) -> PyResult<Option<String>> {
         Ok(match self.scheduled_handle()? {
             Some(handle) => handle.group(),
-            None => self.draft().as_ref().and_then(|draft| draft.group.clone()),
+            None => self.draft().as_ref().and_then(|draft| draft.group().map(Into::into)),
         })
     }
 
@@ -401,7 +402,7 @@ impl Task {
     fn depends_on<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyTuple>> {
         let needed: Vec<Needed> = match self.scheduled_handle()? {
             Some(handle) => handle.depends_on().into_iter().map(Needed::Id).collect(),
-            None => self.copy_draft(py).map_or_else(Vec::new, |draft| draft.depends_on),
+            None => self.copy_draft(py).map_or_else(Vec::new, Draft::into_depends_on),
         };
         let needed = needed.iter().map(|needed| needed.shown(py));
         PyTuple::new(py, needed.collect::<PyResult<Vec<_>>>()?)
@@ -717,17 +718,7 @@ impl Task {
         if let Ok(draft) = self.draft.try_lock()
             && let Some(draft) = &*draft
         {
-            draft.callee.objects().try_for_each(|object| visit.call(object))?;
-            let rule = draft.rule.as_ref().and_then(Rule::object);
-            let policy = draft.policy.iter().flat_map(Policy::objects);
-            let others = rule
-                .into_iter()
-                .chain(policy)
-                .chain(draft.label.as_deref())
-                .chain(draft.executor.as_deref());
-            others.into_iter().try_for_each(|object| visit.call(object))?;
-            let needed = draft.depends_on.iter().filter_map(Needed::object);
-            return needed.into_iter().try_for_each(|task| visit.call(task));
+            return draft.visit(visit);
         }
         let mut result = Ok(());
         if let Some(handle) = self.handle.get() {
