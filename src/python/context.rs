@@ -1,7 +1,7 @@
 //! The `contextvars` context of a job. Invariant: each run has a copy of its own, entered before
 //! the job and left after it, whatever the job does.
 
-use std::cell::RefCell;
+use std::cell::Cell;
 
 use pyo3::ffi;
 use pyo3::prelude::*;
@@ -10,7 +10,7 @@ use super::own::Own;
 
 thread_local! {
     /// An empty context that a run left empty, and that nobody else has: as good as a new one.
-    static EMPTY: RefCell<Option<Py<PyAny>>> = const { RefCell::new(None) };
+    static EMPTY: Cell<Option<Py<PyAny>>> = const { Cell::new(None) };
 }
 
 /// The context in which a task is scheduled. `None` for an empty one, which is the usual case
@@ -20,7 +20,7 @@ pub(super) struct Captured(Option<Own>);
 impl Captured {
     pub(super) fn now(py: Python<'_>) -> PyResult<Self> {
         let copy = current(py)?;
-        Ok(Self(if copy.len()? == 0 { None } else { Some(copy.into()) }))
+        Ok(Self(if is_empty(&copy) { None } else { Some(copy.into()) }))
     }
 
     /// The Python object, for the garbage collector.
@@ -59,7 +59,7 @@ impl Captured {
     fn give_back(&self, context: Bound<'_, PyAny>) {
         // SAFETY: attached, and the pointer is a live object's.
         let unused = self.0.is_none() && unsafe { ffi::Py_REFCNT(context.as_ptr()) } == 1;
-        if unused && context.len().is_ok_and(|len| len == 0) {
+        if unused && is_empty(&context) {
             EMPTY.set(Some(context.unbind()));
         } else {
             drop(Own::from(context));
@@ -71,6 +71,12 @@ impl Captured {
 pub(super) fn current(py: Python<'_>) -> PyResult<Bound<'_, PyAny>> {
     // SAFETY: attached; it returns a new reference, or null with an exception set.
     unsafe { Bound::from_owned_ptr_or_err(py, ffi::PyContext_CopyCurrent()) }
+}
+
+/// Whether nothing is set in a context.
+fn is_empty(context: &Bound<'_, PyAny>) -> bool {
+    // SAFETY: attached; a context is a mapping that always knows its length.
+    unsafe { ffi::PyMapping_Size(context.as_ptr()) == 0 }
 }
 
 /// Lets this thread's spare context go, while it is still attached.
