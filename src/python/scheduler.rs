@@ -838,8 +838,7 @@ impl Scheduler {
             .collect::<PyResult<Vec<crate::Task>>>()?;
         inner.schedule_with(core, replace, |handles| {
             for (task, handle) in tasks.iter().zip(handles) {
-                task.get().set_handle(handle.clone());
-                Task::introduce(task);
+                Task::accept(task, handle.clone());
             }
         })?;
         Ok(())

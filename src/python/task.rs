@@ -136,7 +136,7 @@ impl Task {
     }
 
     /// Has the core remember this Python task, weakly, if it remembers anything of it.
-    pub(super) fn introduce(task: &Bound<'_, Self>) {
+    fn introduce(task: &Bound<'_, Self>) {
         let label = task.get().handle.get().and_then(TaskHandle::label);
         if let Some(label) = label.as_ref().and_then(|label| label.downcast_ref::<Label>()) {
             // Without memory for it, asking by id gives another Python task, which is no error.
@@ -170,9 +170,13 @@ impl Task {
     }
 
     /// The call was accepted.
-    pub(super) fn set_handle(&self, handle: TaskHandle) {
-        self.handle.set(handle);
-        let draft = self.draft().take();
+    pub(super) fn accept(task: &Bound<'_, Self>, handle: TaskHandle) {
+        let this = task.get();
+        this.handle.set(handle);
+        let draft = this.draft().take();
+        if draft.as_ref().is_some_and(|draft| draft.is_labelled()) {
+            Self::introduce(task);
+        }
         drop(draft); // user code, so after the lock
     }
 
