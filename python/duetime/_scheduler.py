@@ -45,7 +45,8 @@ class _Submitted(concurrent.futures.Future[_T]):
     def _start(self, task: Task) -> None:
         """Be bound to the task; nobody else has the future yet."""
         self._task = task
-        task.add_done_callback(self._finish)
+        if task._watch(self._finish) is None:
+            self._finish(task)  # here, where a Ctrl-C that hits it ends the call that made this
 
     def _run(self) -> None:
         """Be the task's job: do what ThreadPoolExecutor does with a work item.

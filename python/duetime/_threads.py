@@ -5,6 +5,8 @@ and profile functions that `threading.settrace` and `setprofile` announced are o
 `threading.enumerate()` is as it was.
 """
 
+import contextlib
+import os
 import sys
 import threading
 import traceback
@@ -43,3 +45,18 @@ def leave() -> None:
     # goes now: a user's value there may hold up the thread's end until that module is taken apart.
     if local := getattr(threading, "_thread_local_info", None):
         vars(local).clear()
+
+
+def _forked() -> None:
+    """Be a main thread, in a child that was forked on a worker.
+
+    Before Python 3.13 the end of the interpreter, and of a child of `multiprocessing`, expects that
+    the main thread has a lock, which a _DummyThread has not.
+    """
+    main = threading.main_thread()
+    if isinstance(main, threading._DummyThread) and getattr(main, "_tstate_lock", True) is None:
+        main._set_tstate_lock()  # type: ignore[attr-defined]
+
+
+with contextlib.suppress(AttributeError):  # where there is no fork
+    os.register_at_fork(after_in_child=_forked)

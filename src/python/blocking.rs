@@ -43,7 +43,13 @@ pub(super) fn wait<K>(
         && let Some(mut sleep) = Sleep::begin(py)
     {
         let Some(key) = register(sleep.waker())? else { return Ok(true) };
-        return unless_woken(sleep.sleep(timeout), || forget(key));
+        let came = sleep.sleep(timeout);
+        // In a child that a handler forked, the wait is the parent's.
+        return unless_woken(came, || {
+            if sleep.is_ours() {
+                forget(key);
+            }
+        });
     }
     let lock = call(NEW_LOCK.get(py).as_unbound(), py, None)?;
     let [acquire_name, _] = NAMES.get(py);

@@ -7,7 +7,7 @@
 //!
 //! [1]: https://docs.python.org/3/library/signal.html#signal.set_wakeup_fd
 
-use std::io::{self, Read, Write};
+use std::io::{self, ErrorKind, Read, Write};
 use std::os::fd::{AsRawFd, RawFd};
 use std::os::unix::net::UnixStream;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -18,7 +18,7 @@ use pyo3::prelude::*;
 use pyo3::types::PyDict;
 
 use super::lookup::{Attribute, Lookup};
-use crate::{Clock, MonotonicClock, Timestamp, Waker};
+use crate::{Clock, Error, MonotonicClock, Timestamp, Waker};
 
 static SET_WAKEUP_FD: Attribute = Attribute::new("signal", "set_wakeup_fd");
 static WRITE: Attribute = Attribute::new("os", "write");
@@ -37,39 +37,74 @@ struct Line {
 /// with the GIL finds it locked.
 static SPARE: Mutex<Vec<Arc<Line>>> = Mutex::new(Vec::new());
 
+fn spare() -> std::sync::MutexGuard<'static, Vec<Arc<Line>>> {
+    SPARE.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
 impl Line {
-    /// One of this process: a child would share those that it inherits.
+    /// One of this process.
     fn get() -> io::Result<Arc<Self>> {
-        let process = std::process::id();
-        let mut spare = SPARE.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(at) = spare.iter().position(|line| line.process == process) {
+        let mut spare = spare();
+        if let Some(at) = spare.iter().position(|line| line.is_ours()) {
             return Ok(spare.swap_remove(at));
         }
         let (sleeper, bell) = UnixStream::pair()?;
-        bell.set_nonblocking(true)?; // a handler of signals must not wait
-        Ok(Arc::new(Self { sleeper, bell, process }))
+        // For life: a child has the same sockets, and what it sets counts here too.
+        sleeper.set_nonblocking(true)?;
+        bell.set_nonblocking(true)?;
+        Ok(Arc::new(Self { sleeper, bell, process: std::process::id() }))
     }
 
-    fn put(line: &Arc<Self>) {
-        SPARE.lock().unwrap_or_else(PoisonError::into_inner).push(Arc::clone(line));
+    /// Whether it was made in this process, and not in one that this is a fork of: who read from it
+    /// there would take what is meant for the other.
+    fn is_ours(&self) -> bool {
+        self.process == std::process::id()
+    }
+
+    fn bell(&self) -> RawFd {
+        self.bell.as_raw_fd()
+    }
+
+    /// Takes what was written.
+    fn read(&self) -> io::Result<Vec<u8>> {
+        let mut numbers = vec![0; 256];
+        let count = match (&self.sleeper).read(&mut numbers) {
+            Err(error) if error.kind() == ErrorKind::WouldBlock => 0,
+            count => count?,
+        };
+        numbers.truncate(count);
+        Ok(numbers)
     }
 
     /// Sleeps until something is written, no longer than `timeout`, or for no reason at all.
-    fn read(&self, timeout: Option<Duration>) -> Vec<u8> {
-        let mut numbers = vec![0; 64];
-        let timed = self.sleeper.set_read_timeout(timeout);
-        let count = timed.and_then(|()| (&self.sleeper).read(&mut numbers));
-        numbers.truncate(count.unwrap_or(0));
-        numbers
+    fn sleep(&self, timeout: Option<Duration>) {
+        let mut polled =
+            libc::pollfd { fd: self.sleeper.as_raw_fd(), events: libc::POLLIN, revents: 0 };
+        poll(&mut polled, timeout.map(|timeout| timeout.min(LONGEST)));
     }
+}
 
-    /// What nobody has read, which the next sleep on this line must not take for news.
-    fn rest(&self) -> Vec<u8> {
-        let _ = self.sleeper.set_nonblocking(true);
-        let rest = self.read(None);
-        let _ = self.sleeper.set_nonblocking(false);
-        rest
-    }
+/// What every system can be asked to wait for.
+const LONGEST: Duration = Duration::from_secs(1_000_000);
+
+#[cfg(target_os = "linux")]
+fn poll(polled: &mut libc::pollfd, timeout: Option<Duration>) {
+    let timeout = timeout.map(|timeout| libc::timespec {
+        tv_sec: timeout.as_secs().cast_signed(),
+        tv_nsec: timeout.subsec_nanos().into(),
+    });
+    let timeout = timeout.as_ref().map_or(std::ptr::null(), std::ptr::from_ref);
+    // SAFETY: it reads and writes the one element, and reads the time, if there is one.
+    unsafe { libc::ppoll(polled, 1, timeout, std::ptr::null()) };
+}
+
+/// To the millisecond, rounded up.
+#[cfg(not(target_os = "linux"))]
+fn poll(polled: &mut libc::pollfd, timeout: Option<Duration>) {
+    let millis = timeout.map(|timeout| timeout.as_nanos().div_ceil(1_000_000));
+    let millis = millis.map_or(-1, |millis| millis.try_into().unwrap_or(libc::c_int::MAX));
+    // SAFETY: it reads and writes the one element.
+    unsafe { libc::poll(polled, 1, millis) };
 }
 
 /// A sleep of the main thread, from before it is known to whoever ends it.
@@ -86,11 +121,17 @@ impl<'py> Sleep<'py> {
     /// Begins one; `None` where there is no descriptor left, or CPython refuses it.
     pub(super) fn begin(py: Python<'py>) -> Option<Self> {
         let line = Line::get().ok()?;
-        let set = set_wakeup_fd(py, line.bell.as_raw_fd());
-        if set.is_err() {
-            Line::put(&line);
+        if let Ok(others) = set_wakeup_fd(py, line.bell(), false) {
+            let others = unless_spare(&line, others);
+            return Some(Self { py, line, over: Arc::default(), others });
         }
-        Some(Self { py, line, over: Arc::default(), others: set.ok()? })
+        spare().push(line);
+        None
+    }
+
+    /// Whether it began in this process; else it is a copy in a fork, of a wait that goes on elsewhere.
+    pub(super) fn is_ours(&self) -> bool {
+        self.line.is_ours()
     }
 
     pub(super) fn waker(&self) -> Waker {
@@ -115,7 +156,7 @@ impl<'py> Sleep<'py> {
                 return Ok(false);
             }
             let line = &self.line;
-            self.pass_on(&self.py.detach(|| line.read(left)));
+            self.py.detach(|| line.sleep(left));
         }
     }
 
@@ -123,13 +164,17 @@ impl<'py> Sleep<'py> {
     /// also if a handler told CPython otherwise.
     fn run_handlers(&mut self) -> PyResult<()> {
         loop {
+            // As in CPython the number is where it is to be before the handler runs.
+            self.pass_on(&self.line.read()?);
             self.py.check_signals()?;
-            let bell = self.line.bell.as_raw_fd();
-            let before = set_wakeup_fd(self.py, bell)?;
-            if before == bell {
+            if !self.is_ours() {
+                return Err(Error::Forked.into()); // by a handler
+            }
+            let before = set_wakeup_fd(self.py, self.line.bell(), false)?;
+            if before == self.line.bell() {
                 return Ok(());
             }
-            self.others = before;
+            self.others = unless_spare(&self.line, before);
         }
     }
 
@@ -144,19 +189,31 @@ impl<'py> Sleep<'py> {
 
 impl Drop for Sleep<'_> {
     fn drop(&mut self) {
-        if let Ok(now) = set_wakeup_fd(self.py, self.others)
-            && now != self.line.bell.as_raw_fd()
+        let now = set_wakeup_fd(self.py, self.others, true);
+        let now = now.or_else(|_| set_wakeup_fd(self.py, -1, true)); // it was closed meanwhile
+        if let Ok(now) = now
+            && now != self.line.bell()
         {
-            let _ = set_wakeup_fd(self.py, now); // as the handler wants it that ended the sleep
+            let _ = set_wakeup_fd(self.py, now, true); // as the handler wants it that ended the sleep
         }
-        self.pass_on(&self.line.rest());
-        Line::put(&self.line);
+        if self.is_ours() {
+            self.pass_on(&self.line.read().unwrap_or_default());
+        }
+        spare().push(Arc::clone(&self.line));
     }
 }
 
-/// Has CPython write the numbers of signals there; gives where it did before.
-fn set_wakeup_fd(py: Python<'_>, descriptor: RawFd) -> PyResult<RawFd> {
+/// A descriptor that signals are to be written to, unless it is one of a line that is not slept on:
+/// somebody kept it from the time when it was.
+fn unless_spare(taken: &Line, descriptor: RawFd) -> RawFd {
+    let is_spare = spare().iter().any(|line| line.bell() == descriptor);
+    if is_spare || taken.bell() == descriptor { -1 } else { descriptor }
+}
+
+/// Has CPython write the numbers of signals there, and warn if the descriptor takes no more; gives where
+/// it did before.
+fn set_wakeup_fd(py: Python<'_>, descriptor: RawFd, warn: bool) -> PyResult<RawFd> {
     let options = PyDict::new(py);
-    options.set_item("warn_on_full_buffer", false)?; // then there is enough to read
+    options.set_item("warn_on_full_buffer", warn)?;
     SET_WAKEUP_FD.get(py).call((descriptor,), Some(&options))?.extract()
 }

@@ -685,7 +685,10 @@ impl Task {
     /// Several may await one task; cancelling one of them ends its wait and not the task. A
     /// cancelled task raises `asyncio.CancelledError`.
     fn __await__<'py>(slf: &Bound<'py, Self>) -> PyResult<Bound<'py, PyAny>> {
-        slf.get().handle()?;
+        let handle = slf.get().handle()?;
+        if handle.waits_for_caller() || elsewhere::is_run_of(slf.py(), handle) {
+            return Err(task_error(slf.py(), &TaskError::InsideJob));
+        }
         super::future::wait(slf)
     }
 
@@ -699,9 +702,6 @@ impl Task {
         r#fn: Py<PyAny>,
     ) -> PyResult<Option<Bound<'py, PyCFunction>>> {
         let handle = slf.get().handle()?;
-        if handle.waits_for_caller() || elsewhere::is_run_of(slf.py(), handle) {
-            return Err(task_error(slf.py(), &TaskError::InsideJob));
-        }
         let callback = Callback { function: r#fn.into(), task: slf.clone().into() };
         let Ok(key) = handle.watch(callback) else { return Ok(None) };
         super::future::unwatch(slf.py(), handle.clone(), key).map(Some)

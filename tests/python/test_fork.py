@@ -238,6 +238,53 @@ assert scheduler.after(0, int).result() == 0
     assert clean_run(program(code)) == "0\n"
 
 
+@pytest.mark.parametrize("ends", ["returns", "exits"])
+def test_a_fork_in_a_handler_leaves_the_wait_to_the_parent(ends: str) -> None:
+    """The child has the same stack and the same descriptors, and no wait of its own."""
+    code = """
+import signal
+scheduler, children = Scheduler(1), []
+
+def handler(*_):
+    if pid := os.fork():
+        children.append(pid)
+    elif ENDS:
+        raise SystemExit(7)
+
+signal.signal(signal.SIGUSR1, handler)
+for n in range(20):
+    gate = threading.Event()
+    task = scheduler.after(0, gate.wait)
+    threading.Timer(0.01, signal.pthread_kill, (threading.get_ident(), signal.SIGUSR1)).start()
+    threading.Timer(0.02 + n / 1000, gate.set).start()
+    try:
+        task.wait()
+    except ForkedError:
+        os._exit(7)
+assert len(children) == 20
+print({os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]) for pid in children})
+"""
+    code = code.replace("ENDS", str(ends == "exits"))
+    assert clean_run(program(code)) == "{7}\n"
+
+
+def test_multiprocessing_by_fork_from_a_job() -> None:
+    """The worker is the child's main thread, and the child ends as any."""
+    code = """
+import multiprocessing
+
+def job():
+    process = multiprocessing.get_context("fork").Process(target=int)
+    process.start()
+    process.join()
+    return process.exitcode
+
+with Scheduler(2) as scheduler:
+    print(scheduler.after(0, job).result(20), scheduler.submit(job).result(20))
+"""
+    assert clean_run(program(code)) == "0 0\n"
+
+
 def test_a_manual_clock_in_the_child() -> None:
     code = """
 clock = ManualClock()

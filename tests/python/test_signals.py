@@ -394,3 +394,61 @@ def test_a_process_without_descriptors_waits_all_the_same() -> None:
         print(task.result(30), scheduler.after(0.05, lambda: "again").result(30))
     """
     assert clean_run(code).split() == ["came", "again"]
+
+
+def test_a_number_is_written_before_its_handler_runs(
+    real: Scheduler, usr1: Any, wakeups: socket.socket
+) -> None:
+    wakeups.setblocking(False)
+    task, read = real.after(3600, int), []
+
+    def handler(*_: Any) -> None:
+        read.append(wakeups.recv(10))
+        task.cancel()
+
+    usr1(handler)
+    CtrlC(signal.SIGUSR1).ready()
+    assert task.wait(WATCHDOG)
+    assert read == [bytes([signal.SIGUSR1])]
+
+
+@pytest.mark.parametrize("how", ["closed", "kept"])
+def test_no_wait_passes_numbers_on_to_itself(real: Scheduler, usr1: Any, how: str) -> None:
+    """What was set before is closed meanwhile; or a handler keeps what is set during a wait."""
+    listens, written = socket.socketpair()
+    written.setblocking(False)
+    signal.set_wakeup_fd(written.fileno() if how == "closed" else -1)
+    task, kept = real.after(3600, int), []
+
+    def handler(*_: Any) -> None:
+        kept.append(written.close() if how == "closed" else signal.set_wakeup_fd(-1))
+        task.cancel()
+
+    usr1(handler)
+    CtrlC(signal.SIGUSR1).ready()
+    assert task.wait(WATCHDOG)
+    if how == "kept":
+        assert signal.set_wakeup_fd(kept[0]) == -1
+        assert real.after(3600, int).wait(0.01) is False
+    assert signal.set_wakeup_fd(-1) == -1
+    listens.close()
+    written.close()
+
+
+def test_a_ctrl_c_in_a_submit_ends_it(real: Scheduler, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Even where the call has ended by then, and its future is told on the main thread."""
+    submitted: Any = type(real.submit(int))
+    start, told = submitted._start, submitted.set_result
+
+    def late(future: Any, task: Task) -> None:
+        assert task.wait(WATCHDOG)
+        start(future, task)
+
+    def interrupted(future: Any, value: Any) -> None:
+        signal.raise_signal(signal.SIGINT)
+        told(future, value)
+
+    monkeypatch.setattr(submitted, "_start", late)
+    monkeypatch.setattr(submitted, "set_result", interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        real.submit(int)
