@@ -126,8 +126,7 @@ def run_python(
 def clean_run(code: str, *, options: tuple[str, ...] = ()) -> str:
     """Runs `code`; it must exit with 0 and an empty stderr. Returns what it printed."""
     done = run_python(code, options=options)
-    assert done.stderr == ""
-    assert done.returncode == 0
+    assert (done.returncode, done.stderr) == (0, ""), (done.returncode, done.stderr)
     return done.stdout
 
 
