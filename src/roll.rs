@@ -4,7 +4,8 @@
 //!
 //! The scheduler counts the numbers up, so tasks that come one after the other lie side by side: a
 //! table that scatters them costs a cache miss a task, and one that grows in one piece stops the
-//! scheduler for as long as that takes. A task that ends stays where it is, as its spot in the history.
+//! scheduler for as long as that takes. So the pages are bound into volumes, of which even ten million
+//! tasks fill but a few thousand. A task that ends stays where it is, as its spot in the history.
 
 use std::collections::HashMap;
 use std::hash::{BuildHasherDefault, Hasher};
@@ -16,6 +17,9 @@ use crate::record::TaskRef;
 /// Tasks to a page: a task that outlives its neighbours keeps 280 bytes, and 260 more if they are
 /// remembered.
 const PAGE: usize = 32;
+
+/// Pages to a volume: one that outlives its neighbours keeps 520 bytes more.
+const VOLUME: usize = 64;
 
 /// Who has a number, or a name.
 pub(crate) enum Holding<T> {
@@ -46,9 +50,55 @@ pub(crate) struct Roll {
     open: Box<Page>,
     index: u64,
     /// Those before it.
-    pages: HashMap<u64, Box<Page>, Counting>,
+    pages: Pages,
     /// The last page that was emptied, to be the next one.
     spare: Option<Box<Page>>,
+}
+
+/// Pages by their index. A volume is kept exactly while there is a page in it.
+#[derive(Default)]
+struct Pages(HashMap<u64, Box<Volume>, Counting>);
+
+struct Volume {
+    pages: [Option<Box<Page>>; VOLUME],
+    count: usize,
+}
+
+impl Pages {
+    fn get(&self, index: u64) -> Option<&Page> {
+        let (volume, place) = locate(index, VOLUME);
+        self.0.get(&volume)?.pages[place].as_deref()
+    }
+
+    fn get_mut(&mut self, index: u64) -> Option<&mut Page> {
+        let (volume, place) = locate(index, VOLUME);
+        self.0.get_mut(&volume)?.pages[place].as_deref_mut()
+    }
+
+    /// Adds a page that is not there.
+    fn insert(&mut self, index: u64, page: Box<Page>) {
+        let (volume, place) = locate(index, VOLUME);
+        let new = || Box::new(Volume { pages: [const { None }; VOLUME], count: 0 });
+        let volume = self.0.entry(volume).or_insert_with(new);
+        volume.pages[place] = Some(page);
+        volume.count += 1;
+    }
+
+    /// Takes a page out that is there.
+    fn remove(&mut self, index: u64) -> Option<Box<Page>> {
+        let (at, place) = locate(index, VOLUME);
+        let volume = self.0.get_mut(&at)?;
+        let page = volume.pages[place].take()?;
+        volume.count -= 1;
+        if volume.count == 0 {
+            self.0.remove(&at);
+        }
+        Some(page)
+    }
+
+    fn iter(&self) -> impl Iterator<Item = &Page> {
+        self.0.values().flat_map(|volume| volume.pages.iter().flatten().map(|page| &**page))
+    }
 }
 
 /// For keys that the scheduler counts up.
@@ -57,7 +107,7 @@ type Counting = BuildHasherDefault<Counted>;
 impl Roll {
     /// Enters a task whose number is higher than those before.
     pub(crate) fn insert(&mut self, task: TaskRef) {
-        let (index, place) = locate(task.number);
+        let (index, place) = locate(task.number, PAGE);
         if index != self.index {
             self.turn_to(index);
         }
@@ -81,19 +131,19 @@ impl Roll {
         if index == self.index {
             return Some(&mut self.open);
         }
-        self.pages.get_mut(&index).map(|page| &mut **page)
+        self.pages.get_mut(index)
     }
 
     /// Nobody is left on that page.
     fn put_away(&mut self, index: u64) {
         if index != self.index {
-            self.spare = self.pages.remove(&index);
+            self.spare = self.pages.remove(index);
         }
     }
 
     pub(crate) fn get(&self, number: u64) -> Option<Holding<&TaskRef>> {
-        let (index, place) = locate(number);
-        let page = if index == self.index { &self.open } else { self.pages.get(&index)? };
+        let (index, place) = locate(number, PAGE);
+        let page = if index == self.index { &self.open } else { self.pages.get(index)? };
         match &page.tasks[place] {
             Some(task) => Some(Holding::Live(task)),
             None => page.spots.as_ref()?[place].map(Holding::Finished),
@@ -103,7 +153,7 @@ impl Roll {
     /// A task has ended, and is remembered at `spot` from now on, or not at all; `false` if it had to
     /// leave its number before.
     pub(crate) fn end(&mut self, number: u64, spot: Option<Spot>) -> bool {
-        let (index, place) = locate(number);
+        let (index, place) = locate(number, PAGE);
         let Some(page) = self.page(index) else { return false };
         if page.tasks[place].take().is_none() {
             return false;
@@ -118,7 +168,7 @@ impl Roll {
 
     /// Frees a number, whoever has it.
     pub(crate) fn remove(&mut self, number: u64) {
-        let (index, place) = locate(number);
+        let (index, place) = locate(number, PAGE);
         let Some(page) = self.page(index) else { return };
         let was_live = page.tasks[place].take().is_some();
         let spot = page.spots.as_mut().and_then(|spots| spots[place].take());
@@ -133,14 +183,14 @@ impl Roll {
     }
 
     fn all(&self) -> impl Iterator<Item = &Page> {
-        self.pages.values().chain([&self.open]).map(|page| &**page)
+        self.pages.iter().chain([&*self.open])
     }
 }
 
-/// The page of a number, and the place on it.
+/// In which part of `size` a number is, and its place there.
 #[expect(clippy::cast_possible_truncation, reason = "the remainder is small")]
-const fn locate(number: u64) -> (u64, usize) {
-    (number / PAGE as u64, (number % PAGE as u64) as usize)
+const fn locate(number: u64, size: usize) -> (u64, usize) {
+    (number / size as u64, (number % size as u64) as usize)
 }
 
 /// Hashes numbers that are counted up to themselves, so that neighbours stay neighbours.
@@ -165,7 +215,7 @@ impl Hasher for Counted {
 #[cfg(test)]
 impl Roll {
     pub(crate) fn page_count(&self) -> usize {
-        self.pages.len() // the open one is always there
+        self.pages.0.values().map(|volume| volume.count).sum() // the open one is always there
     }
 
     /// How many are live or remembered, of which each page counts its own.
