@@ -104,9 +104,7 @@ impl Links {
             }
         }
     }
-}
 
-impl Links {
     /// Has the records tell what they depend on.
     fn note(&self, records: &[TaskRef]) {
         let within = self.within.iter().enumerate();

@@ -75,12 +75,11 @@ impl Story<'_> {
 
     /// Ends the run, and the task too if nothing follows; or gives what is left to do.
     pub(crate) fn end(self, work: Work, outcome: Outcome, finished: Timestamp) -> Option<Last> {
+        let ran = self.ran(&outcome, finished);
         if work.plan.is_some() || self.shared.listeners.anybody() {
-            let ran = self.ran(&outcome, finished);
             self.follow(work, outcome, ran, false);
             return None;
         }
-        let ran = self.ran(&outcome, finished);
         discard(work.job); // a worker is inside of its scheduler already
         Some(Last { task: self.attempt.task, ran, ended: outcome.into() })
     }

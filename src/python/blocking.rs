@@ -55,7 +55,9 @@ pub(super) fn wait<K>(
     let [acquire_name, _] = NAMES.get(py);
     call_method(&lock, py, acquire_name, ())?;
     let Some(key) = register(releasing(py, &lock)?)? else { return Ok(true) };
-    unless_woken(acquire(&lock, py, timeout), || forget(key))
+    // Where this is the main thread after all, a signal that came before would not end the sleep.
+    let came = py.check_signals().and_then(|()| acquire(&lock, py, timeout));
+    unless_woken(came, || forget(key))
 }
 
 fn unless_woken(came: PyResult<bool>, forget: impl FnOnce()) -> PyResult<bool> {
