@@ -407,9 +407,10 @@ def test_interpreters_run_it(real: Scheduler) -> None:
 
 def test_a_dask_cluster_runs_a_thousand(real: Scheduler) -> None:
     distributed = pytest.importorskip("distributed")
+    # None would still ask for port 8787, which may be taken, as by this test on another Python.
     with (
         distributed.LocalCluster(
-            n_workers=2, threads_per_worker=1, processes=False, dashboard_address=None
+            n_workers=2, threads_per_worker=1, processes=False, dashboard_address="127.0.0.1:0"
         ) as cluster,
         distributed.Client(cluster) as client,
     ):
