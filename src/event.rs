@@ -22,7 +22,7 @@ pub enum EventKind {
     Started = 4,
     /// A run succeeded.
     Completed = 8,
-    /// A run failed; `next_due` says whether another follows.
+    /// A run failed; `next_due` says whether another follows, `will_retry` whether as a retry.
     Failed = 16,
     /// It was cancelled, or stopped while it ran.
     Cancelled = 32,
@@ -70,6 +70,8 @@ pub struct Event {
     pub error: Option<JobError>,
     /// When the task is due next: COMPLETED, FAILED, MISSED.
     pub next_due: Option<Timestamp>,
+    /// Whether that is another attempt at this slot, and not the next slot or nothing: FAILED.
+    pub will_retry: Option<bool>,
     /// How many slots passed: MISSED.
     pub missed: Option<u64>,
     /// What the job is doing, as text: STUCK, if that can be told.

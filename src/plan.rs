@@ -182,6 +182,11 @@ impl Plan {
         Ok(Verdict::Again(Next { due: series.due(due, chance), missed }))
     }
 
+    /// Whether the run that follows is another attempt at a slot.
+    pub(crate) fn is_retry(&self) -> bool {
+        self.slot_failures > 0
+    }
+
     fn retry_due(
         &self,
         error: &JobError,

@@ -160,6 +160,7 @@ impl Shared {
             duration: None,
             error: None,
             next_due: None,
+            will_retry: None,
             missed: None,
             stack: None,
         }

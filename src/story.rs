@@ -70,7 +70,7 @@ impl Story<'_> {
         });
         let ended = Ended::from(failed);
         let end = End::of_run(&ran, &ended);
-        self.shared.finish(&self.attempt.task, end, |_| self.emit_end(&ran, None));
+        self.shared.finish(&self.attempt.task, end, |_| self.emit_end(&ran, None, false));
     }
 
     /// Ends the run, and the task too if nothing follows; or gives what is left to do.
@@ -116,10 +116,11 @@ impl Story<'_> {
         if !self.shared.queue.is_open() {
             return Err(work);
         }
+        let will_retry = work.plan.as_ref().is_some_and(|plan| plan.is_retry());
         self.shared.drop_contained(self.attempt.task.check_in(work, ran, next)?);
         let Next { due, missed } = next;
         self.shared.queue.lock().registry.totals.add_run(ran, missed);
-        self.emit_end(ran, Some(due));
+        self.emit_end(ran, Some(due), will_retry);
         if missed > 0 {
             self.shared.emit(EventKind::Missed, &self.attempt.task, || Event {
                 missed: Some(missed),
@@ -136,27 +137,30 @@ impl Story<'_> {
         self.shared.drop_contained(work);
         let end = End { ran: Some(ran), as_it_ran: &as_it_ran, if_stopped: &if_stopped };
         self.shared.finish(&self.attempt.task, end, |state| {
-            self.emit_end(ran, None);
+            self.emit_end(ran, None, false);
             if state == TaskState::Cancelled {
-                self.emit(EventKind::Cancelled, None, None);
+                let task = &self.attempt.task;
+                self.shared.emit(EventKind::Cancelled, task, || self.event(EventKind::Cancelled));
             }
         });
         self.shared.drop_ended(if_stopped);
         self.shared.drop_ended(as_it_ran);
     }
 
-    fn emit_end(&self, ran: &Ran, next_due: Option<Timestamp>) {
-        let error = ran.error();
-        let kind = if error.is_some() { EventKind::Failed } else { EventKind::Completed };
-        self.emit(kind, Some(ran), next_due);
+    /// Tells of the end of the run, and what follows.
+    fn emit_end(&self, ran: &Ran, next_due: Option<Timestamp>, will_retry: bool) {
+        let failed = ran.error().is_some();
+        let kind = if failed { EventKind::Failed } else { EventKind::Completed };
+        self.shared.emit(kind, &self.attempt.task, || {
+            let will_retry = failed.then_some(will_retry);
+            Event { next_due, will_retry, ..self.told(kind, ran) }
+        });
     }
 
-    /// Tells of the start, of the end (with `ran`), or of the cancel.
-    pub(crate) fn emit(&self, kind: EventKind, ran: Option<&Ran>, next_due: Option<Timestamp>) {
-        self.shared.emit(kind, &self.attempt.task, || match (kind, ran) {
-            (EventKind::Cancelled, _) => self.event(kind),
-            (_, Some(ran)) => Event { next_due, ..self.told(kind, ran) },
-            (_, None) => Event { lateness: Some(self.lateness()), ..self.event(kind) },
+    pub(crate) fn emit_start(&self) {
+        self.shared.emit(EventKind::Started, &self.attempt.task, || Event {
+            lateness: Some(self.lateness()),
+            ..self.event(EventKind::Started)
         });
     }
 

@@ -11,7 +11,6 @@ use crate::clock::{Timestamp, instant};
 use crate::deadlines::Timed;
 use crate::door::Side;
 use crate::elsewhere::hand_on;
-use crate::event::EventKind;
 use crate::heap::Entry;
 use crate::job::Outcome;
 use crate::owed::Owed;
@@ -121,7 +120,7 @@ fn run(
     let timeout = plan.as_ref().and_then(|plan| plan.timeout());
     let attempt = |task| Attempt { task, due, started: now, run, nth };
     let mut story = Story { shared, attempt: attempt(task) };
-    story.emit(EventKind::Started, None, None);
+    story.emit_start();
     if shared.check_process().is_err() {
         return Left::Forked;
     }

@@ -24,7 +24,7 @@ threads: announcer closing enforcer error inside shared surroundings sync watchd
 announcer: owed shared surroundings
 watchdog: owed shared
 enforcer: deadlines job owed queue shared story surroundings timeout
-worker: attempt body clock deadlines door elsewhere event heap job owed record run shared story
+worker: attempt body clock deadlines door elsewhere heap job owed record run shared story
     surroundings taking
 elsewhere: attempt body inside job later shared story
 story: attempt body chance clock ending event info job owed plan recurrence shared state timeout

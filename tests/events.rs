@@ -79,12 +79,19 @@ fn each_failed_attempt_is_told_and_whether_another_follows() {
     let events = world.events.take();
     let failed = events.iter().filter(|event| event.kind == EventKind::Failed);
     let told: Vec<_> = failed
-        .map(|event| (event.attempt, event.run, event.next_due, event.error.clone().unwrap()))
-        .map(|(attempt, run, next, error)| (attempt, run, next, error.to_string()))
+        .map(|event| {
+            (event.attempt, event.run, event.next_due, event.will_retry, event.error.clone())
+        })
+        .map(|(attempt, run, next, retry, error)| {
+            (attempt, run, next, retry.unwrap(), error.unwrap().to_string())
+        })
         .collect();
     let text = |n| format!("attempt {n}");
-    let expected =
-        [(1, 1, Some(at(15)), text(1)), (2, 2, Some(at(20)), text(2)), (3, 3, None, text(3))];
+    let expected = [
+        (1, 1, Some(at(15)), true, text(1)),
+        (2, 2, Some(at(20)), true, text(2)),
+        (3, 3, None, false, text(3)),
+    ];
     assert_eq!(told, expected);
     assert!(events.iter().all(|event| event.kind != EventKind::Completed));
 }

@@ -123,7 +123,7 @@ class EventKind(enum.Enum):
     COMPLETED = "completed"
     """The run succeeded."""
     FAILED = "failed"
-    """The attempt failed; `Event.next_due` says whether another run follows."""
+    """The attempt failed; `Event.will_retry` says whether the slot has another."""
     CANCELLED = "cancelled"
     """The task ended by being cancelled."""
     MISSED = "missed"
@@ -172,6 +172,8 @@ class Event:
     """Why the attempt failed, or the `DependencyFailed` that cancelled the task."""
     next_due: float | None = None
     """When the task is due again; `None` if no run follows."""
+    will_retry: bool | None = None
+    """FAILED: whether that is another attempt at this slot, and not the next slot or nothing."""
     missed: int | None = None
     """How many slots were skipped."""
     stack: str | None = None

@@ -6,7 +6,7 @@ use pyo3::types::{PyBool, PyBytes, PyInt, PyString};
 
 use super::call::{has, items};
 use super::errors::unknown;
-use super::numbers::{task_id, wrong_type};
+use super::numbers::{mistaken, task_id, wrong_type};
 use super::own::Own;
 use super::records;
 use super::task::Task;
@@ -21,7 +21,10 @@ pub(super) enum Needed {
 impl Needed {
     /// Reads `depends_on`.
     pub(super) fn all(value: &Bound<'_, PyAny>) -> PyResult<Vec<Self>> {
-        let wrong = |value| wrong_type("depends_on", value, "an iterable of tasks or ids");
+        let wrong = |value| {
+            let expected = "an iterable of tasks or ids";
+            mistaken("depends_on", value, expected, "for a single one write [task]")
+        };
         // Text is an iterable too, and of ids at that; but nobody means its letters.
         if value.is_instance_of::<PyString>() || value.is_instance_of::<PyBytes>() {
             return Err(wrong(value));

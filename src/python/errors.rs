@@ -70,8 +70,10 @@ pub(super) fn unknown(py: Python<'_>, message: String) -> PyErr {
 
 /// `concurrent.futures.CancelledError`.
 pub(super) fn cancelled(py: Python<'_>) -> PyErr {
-    CANCELLED.error(py, "the task was cancelled".into())
+    CANCELLED.error(py, WAS_CANCELLED.into())
 }
+
+const WAS_CANCELLED: &str = "the task was cancelled";
 
 /// `concurrent.futures.TimeoutError`, the builtin one since Python 3.11.
 pub(super) fn timed_out(py: Python<'_>, task: &TaskHandle, timeout: Option<Duration>) -> PyErr {
@@ -144,10 +146,12 @@ pub(super) fn exception(py: Python<'_>, error: &JobError) -> Py<PyAny> {
 /// The error that asking for the result of a cancelled task raises, with the task's last error: what
 /// cancelled it, if that was another task.
 pub(super) fn cancelled_by(py: Python<'_>, last: Option<&JobError>) -> PyErr {
-    let raised = cancelled(py);
-    if let Some(cause) = last.filter(|error| error.downcast_ref::<DependencyFailed>().is_some()) {
-        raised.set_cause(py, Some(PyErr::from_value(exception(py, cause).into_bound(py))));
-    }
+    let Some(cause) = last.filter(|error| error.downcast_ref::<DependencyFailed>().is_some())
+    else {
+        return cancelled(py);
+    };
+    let raised = CANCELLED.error(py, format!("{WAS_CANCELLED}: {cause}"));
+    raised.set_cause(py, Some(PyErr::from_value(exception(py, cause).into_bound(py))));
     raised
 }
 

@@ -16,11 +16,22 @@ use crate::{
 };
 
 const RECORDS: &str = "duetime._records";
-static EVENT: Record<12> = Record::new(
+static EVENT: Record<13> = Record::new(
     "Event",
     [
-        "kind", "task_id", "time", "due", "run", "attempt", "lateness", "duration", "error",
-        "next_due", "missed", "stack",
+        "kind",
+        "task_id",
+        "time",
+        "due",
+        "run",
+        "attempt",
+        "lateness",
+        "duration",
+        "error",
+        "next_due",
+        "will_retry",
+        "missed",
+        "stack",
     ],
 );
 static STATS: Record<13> = Record::new(
@@ -165,6 +176,8 @@ pub(super) fn missed_from(value: &Bound<'_, PyAny>) -> PyResult<Missed> {
     found.map(|at| POLICY_ORDER[at]).ok_or_else(|| wrong_type("missed", value, "a Missed"))
 }
 
+const SOME_KINDS: &str = "EventKinds, such as [EventKind.FAILED]";
+
 /// The kinds that a listener asked for: one, or several.
 pub(super) fn kinds_from(kinds: Option<&Bound<'_, PyAny>>) -> PyResult<Vec<EventKind>> {
     let Some(kinds) = kinds.filter(|kinds| !kinds.is_none()) else {
@@ -172,14 +185,14 @@ pub(super) fn kinds_from(kinds: Option<&Bound<'_, PyAny>>) -> PyResult<Vec<Event
     };
     let one = |kind: &Bound<'_, PyAny>| {
         let found = KINDS.find(kind);
-        found.map(|at| EventKind::ALL[at]).ok_or_else(|| wrong_type("kinds", kind, "EventKinds"))
+        found.map(|at| EventKind::ALL[at]).ok_or_else(|| wrong_type("kinds", kind, SOME_KINDS))
     };
     if KINDS.find(kinds).is_some() {
         return Ok(vec![one(kinds)?]);
     }
     let several = items(kinds).map_err(|error| {
         let is_type = error.is_instance_of::<PyTypeError>(kinds.py());
-        if is_type { wrong_type("kinds", kinds, "EventKinds") } else { error }
+        if is_type { wrong_type("kinds", kinds, SOME_KINDS) } else { error }
     })?;
     several.bind(kinds.py()).iter().map(|kind| one(&kind)).collect()
 }
@@ -214,6 +227,7 @@ pub(super) fn event<'py>(py: Python<'py>, event: &Event) -> PyResult<Bound<'py, 
             object(py, event.duration.map(|took| took.as_secs_f64()))?,
             object(py, event.error.as_ref().map(|error| exception(py, error)))?,
             object(py, event.next_due.map(as_seconds))?,
+            object(py, event.will_retry)?,
             object(py, event.missed)?,
             object(py, event.stack.as_deref())?,
         ],

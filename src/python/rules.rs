@@ -5,7 +5,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use pyo3::prelude::*;
-use pyo3::types::{PyType, PyWeakrefReference};
+use pyo3::types::{PyString, PyType, PyWeakrefReference};
 
 use super::call::{bound, call_method, has};
 use super::errors::{self, Raised, exception};
@@ -282,6 +282,10 @@ pub(super) fn rule_or_period<'py>(
     }
     if has(value, "delay_after_failure")? {
         let instead = "that is a retry policy; see duetime.FixedDelay";
+        return Err(mistaken("rule", value, expected, instead));
+    }
+    if value.is_instance_of::<PyString>() {
+        let instead = "there are no cron rules, but a Recurrence of your own may follow any";
         return Err(mistaken("rule", value, expected, instead));
     }
     if value.is_callable() && !has(value, "__float__")? {

@@ -80,7 +80,7 @@ def test_the_fields_of_the_records() -> None:
 
     assert set(fields(Event)) == {
         "kind", "task_id", "time", "due", "run", "attempt", "lateness", "duration", "error",
-        "next_due", "missed", "stack",
+        "next_due", "will_retry", "missed", "stack",
     }  # fmt: skip
     assert set(fields(TaskInfo)) == {
         "id", "state", "due", "runs", "failures", "missed", "error", "started", "finished",

@@ -40,6 +40,7 @@ def root(task: Task) -> str:
         with pytest.raises(CancelledError) as caught:
             ask()
         assert isinstance(caught.value.__cause__, DependencyFailed)
+        assert str(caught.value) == f"the task was cancelled: {caught.value.__cause__}"
     assert isinstance(task.error, DependencyFailed)
     assert task.info().error == str(task.error)
     return str(task.error).removeprefix("it depends on task ")

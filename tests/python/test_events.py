@@ -61,6 +61,7 @@ def test_every_attempt_is_told_and_whether_another_follows(sim: World) -> None:
     assert [event.run for event in failed] == [1, 2, 3]
     assert [event.time - start for event in failed] == [1, 6, 11]
     assert [event.next_due and event.next_due - start for event in failed] == [6, 11, None]
+    assert [event.will_retry for event in failed] == [True, True, False]
     assert all("division" in str(event.error) for event in failed)
 
 
@@ -71,6 +72,32 @@ def test_a_failed_run_of_a_series_says_when_it_goes_on(sim: World) -> None:
     failed = log.of("FAILED")
     assert [event.next_due and event.next_due - start for event in failed] == [20, None]
     assert [(event.run, event.attempt) for event in failed] == [(1, 1), (2, 1)]
+    assert [event.will_retry for event in failed] == [False, False]
+
+
+def test_of_a_series_a_failure_says_whether_its_slot_is_tried_again(sim: World) -> None:
+    start, log = sim.now(), sim.log()
+
+    def job() -> None:
+        if current_run().due - start == 20:
+            raise retry.GiveUp
+        raise OSError
+
+    sim.scheduler.every(10, job, max_runs=3, retry=retry.FixedDelay(2, 4))
+    sim.advance(100)
+    failed = log.of("FAILED")
+    told = [(event.due - start, event.next_due and event.next_due - start) for event in failed]
+    assert told == [(10, 14), (14, 18), (18, 20), (20, 30), (30, 34), (34, 38), (38, None)]
+    of_series = [event.will_retry for event in failed]
+    assert of_series == [True, True, False, False, True, True, False]
+
+
+def test_only_a_failure_says_whether_it_is_retried(sim: World) -> None:
+    log = sim.log()
+    sim.scheduler.every(10, int, max_runs=2)
+    sim.scheduler.after(10, int).cancel()
+    sim.advance(20)
+    assert {event.will_retry for event in log.events} == {None}
 
 
 def test_what_an_event_says(sim: World) -> None:

@@ -72,6 +72,24 @@ def decorate_bare(s: Any) -> Any:
                 "not Never() (Never); that is a retry policy; see duetime.FixedDelay"
             ),
         ),
+        (
+            lambda s: s.every("0 9 * * *", int),
+            (
+                "rule must be seconds, a timedelta or a Recurrence, not '0 9 * * *' (str); "
+                "there are no cron rules, but a Recurrence of your own may follow any"
+            ),
+        ),
+        (
+            lambda s: s.after(1, int, depends_on=Task("t", due=0, job=int)),
+            (
+                "depends_on must be an iterable of tasks or ids, not <Task 't' not scheduled> "
+                "(Task); for a single one write [task]"
+            ),
+        ),
+        (
+            lambda s: s.add_listener(print, ["FAILED"]),
+            "kinds must be EventKinds, such as [EventKind.FAILED], not 'FAILED' (str)",
+        ),
         (lambda s: s.every(-1, int), "period must be between 1 nanosecond and 100 years, not -1"),
         (lambda s: FixedDelay(0), "delay must be between 1 nanosecond and 100 years, not 0"),
         (
