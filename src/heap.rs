@@ -111,16 +111,25 @@ impl<T> Default for DueHeap<T> {
 
 impl<T: Live> DueHeap<T> {
     pub(crate) fn push(&mut self, entry: Entry<T>) {
-        if self.line.len() <= SHORT && self.line.front().is_some_and(|first| entry > *first) {
-            self.entries.extend(self.line.drain(..));
-        }
-        match self.line.back() {
-            // The greatest comes first.
-            Some(last) if entry > *last || self.line.len() == LINE => self.entries.push(entry),
-            _ => self.line.push_back(entry),
+        // The greatest comes first.
+        let joins = self.line.back().is_none_or(|last| entry < *last) && self.line.len() < LINE;
+        if joins {
+            self.line.push_back(entry);
+        } else {
+            self.push_aside(entry);
         }
         if self.is_retiring() {
             self.step(STEP);
+        }
+    }
+
+    /// Adds an entry that does not join the line as it is.
+    fn push_aside(&mut self, entry: Entry<T>) {
+        if self.line.len() <= SHORT && self.line.front().is_some_and(|first| entry > *first) {
+            self.entries.extend(self.line.drain(..));
+            self.line.push_back(entry);
+        } else {
+            self.entries.push(entry);
         }
     }
 
@@ -141,7 +150,18 @@ impl<T: Live> DueHeap<T> {
     }
 
     /// Takes the earliest live entry out if it is due.
+    #[inline]
     pub(crate) fn pop_due(&mut self, now: Timestamp) -> Option<Entry<T>> {
+        if self.tombstones > 0 || !self.is_line() {
+            return self.pop_due_of_all(now);
+        }
+        if self.line.front()?.due > now {
+            return None;
+        }
+        self.line.pop_front()
+    }
+
+    fn pop_due_of_all(&mut self, now: Timestamp) -> Option<Entry<T>> {
         if self.head_due()? > now {
             return None;
         }
