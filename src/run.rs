@@ -5,6 +5,7 @@ use std::any::Any;
 use std::cell::RefCell;
 use std::convert::Infallible;
 use std::fmt;
+use std::mem;
 use std::sync::{Arc, Weak};
 use std::time::{Duration, Instant};
 
@@ -45,6 +46,8 @@ enum Of {
     Running(TaskRef),
     /// As anybody else may keep it.
     Kept { id: TaskId, number: u64, leash: Arc<Leash> },
+    /// None: the worker has ended it, and nobody sees what is left.
+    Over,
 }
 
 impl Clone for Of {
@@ -56,6 +59,7 @@ impl Clone for Of {
             Self::Kept { id, number, leash } => {
                 Self::Kept { id: id.clone(), number: *number, leash: Arc::clone(leash) }
             }
+            Self::Over => Self::Over,
         }
     }
 }
@@ -102,7 +106,7 @@ pub(crate) fn identity(host: &Weak<dyn Host>) -> Identity {
 }
 
 impl Run {
-    pub(crate) fn new(
+    fn new(
         attempt: Attempt,
         host: Weak<dyn Host>,
         made_in: Generation,
@@ -112,12 +116,25 @@ impl Run {
         Self { of: Of::Running(task), host, made_in, due, now, attempt, number, deadline }
     }
 
+    /// Makes it the next run of the same worker.
+    fn renew(&mut self, attempt: Attempt, deadline: Option<Timestamp>) {
+        let Attempt { task, due, started, run, nth } = attempt;
+        self.of = Of::Running(task);
+        (self.due, self.now, self.number, self.attempt) = (due, started, run, nth);
+        self.deadline = deadline;
+    }
+
+    fn is_over(&self) -> bool {
+        matches!(self.of, Of::Over)
+    }
+
     /// The task's id.
     #[must_use]
     pub fn id(&self) -> TaskId {
         match &self.of {
             Of::Running(task) => task.id(),
             Of::Kept { id, .. } => id.clone(),
+            Of::Over => unreachable!("nobody sees it"),
         }
     }
 
@@ -158,6 +175,7 @@ impl Run {
         match &self.of {
             Of::Running(task) => task.state.must_stop(),
             Of::Kept { leash, .. } => leash.is_pulled(),
+            Of::Over => true,
         }
     }
 
@@ -250,6 +268,7 @@ impl Run {
         match &self.of {
             Of::Running(task) => task.number,
             Of::Kept { number, .. } => *number,
+            Of::Over => 0,
         }
     }
 
@@ -331,7 +350,7 @@ impl fmt::Debug for Run {
 }
 
 thread_local! {
-    /// The run of the job that this thread is in.
+    /// The run of the job that this thread is in, or what is left of the last one.
     static CURRENT: RefCell<Option<Run>> = const { RefCell::new(None) };
 }
 
@@ -343,25 +362,39 @@ thread_local! {
 /// ```
 #[must_use]
 pub fn current_run() -> Option<Run> {
-    let here = |run: &&Run| run.check_process().is_ok();
+    let here = |run: &&Run| !run.is_over() && run.check_process().is_ok();
     CURRENT.try_with(|run| run.borrow().as_ref().filter(here).cloned()).ok().flatten()
 }
 
 /// Asks the run that this thread is in the middle of; `false` if there is none.
 fn current(question: impl FnOnce(&Run) -> bool) -> bool {
-    CURRENT.try_with(|run| run.borrow().as_ref().is_some_and(question)).unwrap_or(false)
+    let ask = |run: &RefCell<Option<Run>>| match &*run.borrow() {
+        Some(run) => !run.is_over() && question(run),
+        None => false,
+    };
+    CURRENT.try_with(ask).unwrap_or(false)
 }
 
-/// Runs `job` as `run`; gives back what the run was lent.
-pub(crate) fn run_job(job: &mut dyn Job, run: Run) -> (Outcome, TaskRef, Weak<dyn Host>) {
+/// Runs `job` as the run of `attempt` of the worker's scheduler at `host`; gives the task back.
+pub(crate) fn run_job(
+    job: &mut dyn Job,
+    attempt: Attempt,
+    deadline: Option<Timestamp>,
+    host: &Weak<dyn Host>,
+    made_in: Generation,
+) -> (Outcome, TaskRef) {
     CURRENT.with(|current| {
-        current.replace(Some(run));
+        match &mut *current.borrow_mut() {
+            // Workers that count references run by run would wait for one another.
+            Some(run) => run.renew(attempt, deadline),
+            first => *first = Some(Run::new(attempt, Weak::clone(host), made_in, deadline)),
+        }
         let outcome = match &*current.borrow() {
             Some(run) => run_contained(job, run),
-            None => unreachable!("set above, and taken only below"),
+            None => unreachable!("set above"),
         };
-        match current.take() {
-            Some(Run { of: Of::Running(task), host, .. }) => (outcome, task, host),
+        match current.borrow_mut().as_mut().map(|run| mem::replace(&mut run.of, Of::Over)) {
+            Some(Of::Running(task)) => (outcome, task),
             _ => unreachable!("set above, and a run that is kept is another one"),
         }
     })

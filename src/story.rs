@@ -37,7 +37,6 @@ impl Story<'_> {
 
     /// What the run's outcome counts as: a failure, if it came too late. `None`: the run was given up
     /// before, and has ended without it.
-    #[inline]
     pub(crate) fn judge(&self, plan: Option<&Plan>, outcome: Outcome) -> Option<Outcome> {
         match plan.and_then(Plan::timeout) {
             Some((_, timeout)) => self.judge_in_time(timeout, outcome),
@@ -157,6 +156,7 @@ impl Story<'_> {
         });
     }
 
+    #[inline]
     pub(crate) fn emit_start(&self) {
         self.shared.emit(EventKind::Started, &self.attempt.task, || Event {
             lateness: Some(self.lateness()),

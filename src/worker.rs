@@ -1,7 +1,6 @@
 //! A worker's life: take, run, finish, until the queue closes. Invariant: whatever a job does, its
 //! task ends in one state, is told of once, and the worker goes on.
 
-use std::mem;
 use std::sync::Weak;
 use std::time::Duration;
 
@@ -15,7 +14,7 @@ use crate::heap::Entry;
 use crate::job::Outcome;
 use crate::owed::Owed;
 use crate::record::TaskRef;
-use crate::run::{Host, Run, run_job};
+use crate::run::{Host, run_job};
 use crate::shared::Shared;
 use crate::story::Story;
 use crate::surroundings::{Pause, Surroundings};
@@ -51,7 +50,7 @@ fn work(shared: &Shared, owed: &mut Owed, pause: &dyn Pause, turn: Duration) -> 
     // The last reading of the clock stands for the next one: a task that was due then is due now,
     // and whatever fell due since is later in the order.
     let mut now = shared.clock.now();
-    let mut host = shared.host();
+    let host = shared.host();
     loop {
         if owed.last.is_none() {
             shared.announce_due(now);
@@ -60,7 +59,7 @@ fn work(shared: &Shared, owed: &mut Owed, pause: &dyn Pause, turn: Duration) -> 
             Take::Over(over) => shared.conclude_last(owed, over),
             Take::Task(entry) => {
                 let started = now.max(entry.due); // in a drain `now` may be older
-                match run(shared, &mut host, entry, started, owed) {
+                match run(shared, &host, entry, started, owed) {
                     Left::Over(time) => now = time,
                     Left::GoesOn => now = shared.clock.now().max(started),
                     Left::GivenUp => match shared.queue.lock().come_back() {
@@ -106,7 +105,7 @@ enum Left {
 /// Runs a task that was taken at `now`.
 fn run(
     shared: &Shared,
-    host: &mut Weak<dyn Host>,
+    host: &Weak<dyn Host>,
     entry: Entry<TaskRef>,
     now: Timestamp,
     owed: &mut Owed,
@@ -129,19 +128,18 @@ fn run(
         shared.queue.begin_attempt(timed);
         now + timeout
     });
-    // Both are lent to the run: workers that count references run by run would wait for one another.
-    let lent = mem::replace(host, Weak::<Shared>::new());
-    let run = Run::new(story.attempt, lent, shared.made_in, deadline);
-    let (outcome, task, back) = run_job(&mut *job, run);
+    let (mut outcome, task) = run_job(&mut *job, story.attempt, deadline, host, shared.made_in);
     if shared.check_process().is_err() {
         return Left::Forked;
     }
-    *host = back;
     story.attempt = attempt(task);
-    let Some(outcome) = story.judge(plan.as_deref(), outcome) else {
-        shared.drop_contained((job, plan));
-        return Left::GivenUp;
-    };
+    if plan.is_some() {
+        let Some(judged) = story.judge(plan.as_deref(), outcome) else {
+            shared.drop_contained((job, plan));
+            return Left::GivenUp;
+        };
+        outcome = judged;
+    }
     if let Outcome::Later(later) = outcome {
         hand_on(story, Work { job, plan }, later);
         return if shared.check_process().is_ok() { Left::GoesOn } else { Left::Forked };
