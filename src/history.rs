@@ -1,7 +1,6 @@
 //! The last finished tasks. Invariants: they are the last `limit` that ended, but for those that were
 //! forgotten; what is known of them holds nothing of a user.
 
-use std::collections::VecDeque;
 use std::num::NonZeroU64;
 
 use crate::clock::Timestamp;
@@ -46,9 +45,11 @@ impl Memory {
 #[derive(Default)]
 pub(crate) struct History {
     limit: usize,
-    /// `None` where one was forgotten.
-    memories: VecDeque<Option<Memory>>,
-    /// How many left at the front.
+    /// `None` where one was forgotten. A ring, once there are as many as that.
+    memories: Vec<Option<Memory>>,
+    /// Where the oldest is.
+    oldest: usize,
+    /// How many had to go.
     left: u64,
 }
 
@@ -67,29 +68,39 @@ impl History {
         if self.limit == 0 {
             return None;
         }
-        let full = self.memories.len() == self.limit;
-        self.left += u64::from(full);
-        let oldest = if full { self.memories.pop_front().flatten() } else { None };
-        self.memories.push_back(Some(memory));
+        if self.memories.len() < self.limit {
+            self.memories.push(Some(memory));
+            return None;
+        }
+        let oldest = self.memories[self.oldest].replace(memory);
+        self.left += 1;
+        self.oldest += 1;
+        if self.oldest == self.limit {
+            self.oldest = 0;
+        }
         oldest
     }
 
     pub(crate) fn get(&self, spot: Spot) -> Option<TaskInfo> {
-        Some(self.memories.get(self.index(spot)?)?.as_ref()?.info())
+        Some(self.memories[self.index(spot)?].as_ref()?.info())
     }
 
     /// Its place stays, as a hole.
     pub(crate) fn forget(&mut self, spot: Spot) {
-        if let Some(memory) = self.index(spot).and_then(|index| self.memories.get_mut(index)) {
-            *memory = None;
+        if let Some(index) = self.index(spot) {
+            self.memories[index] = None;
         }
     }
 
+    /// Where in the ring a spot is, if its task is still there.
     fn index(&self, spot: Spot) -> Option<usize> {
-        usize::try_from((spot.get() - 1).checked_sub(self.left)?).ok()
+        let age = usize::try_from((spot.get() - 1).checked_sub(self.left)?).ok()?;
+        let size = self.memories.len();
+        (age < size).then(|| (self.oldest + age) % size)
     }
 
     pub(crate) fn iter(&self) -> impl Iterator<Item = TaskInfo> {
-        self.memories.iter().flatten().map(Memory::info)
+        let (last, first) = self.memories.split_at(self.oldest);
+        first.iter().chain(last).flatten().map(Memory::info)
     }
 }

@@ -40,13 +40,14 @@ impl Links {
     /// series without an end.
     pub(crate) fn of(tasks: &mut [Task]) -> Result<Self, Error> {
         let mut links = Self::default();
-        if tasks.iter().all(|task| task.depends_on.is_empty()) {
+        if tasks.iter().all(|task| task.depends_on.is_none()) {
             return Ok(links);
         }
         let taken: Vec<(usize, Dependency)> = tasks
             .iter_mut()
             .enumerate()
-            .flat_map(|(place, task)| task.depends_on.drain(..).map(move |other| (place, other)))
+            .filter_map(|(place, task)| Some((place, task.depends_on.take()?)))
+            .flat_map(|(place, all)| all.into_iter().map(move |other| (place, other)))
             .collect();
         let ids = tasks.iter().enumerate();
         let places: HashMap<&TaskId, usize> =

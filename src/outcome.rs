@@ -135,6 +135,17 @@ impl Record {
         (Over { state, left: left.if_any() }, info)
     }
 
+    /// The same for a plain task that ran well, and of which nobody else knows any more: without its
+    /// lock. `None`: it is not that, and nothing was done.
+    pub(crate) fn end_alone(&mut self, end: End<'_>) -> Option<TaskState> {
+        let ran_well = end.ran.is_some_and(|ran| ran.error.is_none());
+        if !ran_well || !matches!(self.body.get_mut(), Body::Full(None)) {
+            return None;
+        }
+        let stopped = self.state.end(end.as_it_ran.state(), end.if_stopped.state());
+        Some(if stopped { end.if_stopped.state() } else { end.as_it_ran.state() })
+    }
+
     fn remembered(&self, state: TaskState, name: Option<&TaskId>, facts: Facts) -> TaskInfo {
         let id = name.cloned().unwrap_or_else(|| TaskId::made(self.number));
         facts.into_info(id, state, self.due())

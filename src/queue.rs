@@ -134,17 +134,18 @@ impl TaskQueue {
         refused
     }
 
-    /// Brings several tasks in under one lock; gives back what [`TaskQueue::add`] would.
+    /// Brings several tasks in under one lock; gives back what [`TaskQueue::add`] would. Of those
+    /// for which `told` has no entry nobody was told.
     pub(crate) fn add_all(
         &self,
-        tasks: &[TaskRef],
-        told: &[Option<Timestamp>],
+        tasks: Vec<TaskRef>,
+        told: Vec<Option<Timestamp>>,
         now: Timestamp,
     ) -> Vec<TaskRef> {
         let mut room = self.lock();
-        let tasks = tasks.iter().zip(told);
-        let refused =
-            tasks.filter_map(|(task, &told)| room.push(task.clone(), told).err()).collect();
+        let told = told.into_iter().chain(std::iter::repeat(None));
+        let tasks = tasks.into_iter().zip(told);
+        let refused = tasks.filter_map(|(task, told)| room.push(task, told).err()).collect();
         self.unlock(room, now);
         refused
     }
@@ -220,8 +221,8 @@ impl TaskQueue {
     /// its last task and the start of the next are one step, unless somebody is to be told between.
     pub(crate) fn try_take(&self, now: Timestamp, owed: &mut Owed) -> Take {
         let mut room = self.lock();
-        if let Some(Last { task, ran, ended }) = &owed.last {
-            let over = room.registry.finish(task, End::of_run(ran, ended));
+        if let Some(Last { task, ran, ended }) = &mut owed.last {
+            let over = room.registry.finish_ran(task, End::of_run(ran, ended));
             if over.left.is_some() || !ended.is_bare() {
                 drop(room);
                 return Take::Over(over);
@@ -230,9 +231,13 @@ impl TaskQueue {
         room.settle(now, owed);
         owed.moves = room.moves; // the clock is read again before any sleep
         let take = room.take(now, owed);
-        let summoned = if room.keeps_sleepers(&take) { room.idle.summon_all() } else { Vec::new() };
-        self.unlock(room, now);
-        self.ring(&summoned);
+        if room.keeps_sleepers(&take) {
+            let summoned = room.idle.summon_all();
+            self.unlock(room, now);
+            self.ring(&summoned);
+        } else {
+            self.unlock(room, now);
+        }
         owed.last = None; // perhaps with the last reference to a task
         take
     }
@@ -350,7 +355,12 @@ impl TaskQueue {
 
     /// Unlocks, and restores the wake-up invariant: every change of the heap or of who is idle
     /// ends here, or in [`TaskQueue::unlock_added`].
-    pub(crate) fn unlock(&self, mut room: MutexGuard<'_, Room>, now: Timestamp) {
+    #[inline]
+    pub(crate) fn unlock(&self, room: MutexGuard<'_, Room>, now: Timestamp) {
+        if room.concerns_nobody() { release(room) } else { self.unlock_and_wake(room, now) }
+    }
+
+    fn unlock_and_wake(&self, mut room: MutexGuard<'_, Room>, now: Timestamp) {
         let summoned = room.restore(self.pace, now);
         let announcer = room.recall_announcer().then_some(self.bells.len() - 1);
         let calls = room.deadlines.take_calls();

@@ -140,7 +140,31 @@ impl Registry {
         let live = self.leave(task, self.history.next_spot());
         // Besides the caller only handles refer to a task that ran, and no new handle can be made:
         // where there is none, nobody can ask for the outcome any more.
-        let (mut over, info) = task.end(end, TaskRef::count(task) > 1);
+        let (over, info) = task.end(end, TaskRef::count(task) > 1);
+        self.note_end(task, end, live, over, info)
+    }
+
+    /// The same for the worker that ran the task. Of most tasks nobody else has a reference left.
+    #[inline]
+    pub(crate) fn finish_ran(&mut self, task: &mut TaskRef, end: End<'_>) -> Over {
+        let live = self.leave(task, self.history.next_spot());
+        let alone = TaskRef::get_mut(task).and_then(|record| record.end_alone(end));
+        let (over, info) = match alone {
+            Some(state) => (Over { state, left: None }, None),
+            None => task.end(end, TaskRef::count(task) > 1),
+        };
+        self.note_end(task, end, live, over, info)
+    }
+
+    #[inline]
+    fn note_end(
+        &mut self,
+        task: &TaskRef,
+        end: End<'_>,
+        live: bool,
+        mut over: Over,
+        info: Option<Box<TaskInfo>>,
+    ) -> Over {
         let memory = info.map_or_else(|| brief(task, over.state, end.ran), Memory::Full);
         self.totals.add(over.state, end.ran);
         if !self.dependents.is_empty() {
@@ -175,7 +199,7 @@ impl Registry {
     /// Remembers a task at the spot that was said.
     fn remember(&mut self, memory: Memory) {
         match self.history.push(memory) {
-            Some(Memory::Brief { number, .. }) => self.numbered.remove(number),
+            Some(Memory::Brief { number, .. }) => self.numbered.forget(number),
             Some(Memory::Full(oldest)) => self.remove(&oldest.id),
             None => {}
         }

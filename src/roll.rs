@@ -166,6 +166,17 @@ impl Roll {
         true
     }
 
+    /// Frees the number of a task that was remembered. Of those that are live nothing is looked at: the
+    /// page may be in no cache.
+    pub(crate) fn forget(&mut self, number: u64) {
+        let (index, place) = locate(number, PAGE);
+        let Some(page) = self.page(index) else { return };
+        let spot = page.spots.as_mut().and_then(|spots| spots[place].take());
+        if spot.is_some() && page.leave() {
+            self.put_away(index);
+        }
+    }
+
     /// Frees a number, whoever has it.
     pub(crate) fn remove(&mut self, number: u64) {
         let (index, place) = locate(number, PAGE);

@@ -2,7 +2,7 @@
 //! nothing here blocks, reads a clock or calls anybody.
 
 use crate::clock::{Pace, Timestamp, Waker};
-use crate::deadlines::Deadlines;
+use crate::deadlines::{Calls, Deadlines};
 use crate::door::{Door, Side};
 use crate::error::Error;
 use crate::heap::{DueHeap, Entry, Live};
@@ -321,9 +321,19 @@ impl Room {
         std::mem::replace(seen, self.moves) != self.moves
     }
 
+    /// Whether the head is covered whatever it is: nobody sleeps over it, or somebody is on the way.
+    fn is_covered(&self) -> bool {
+        self.idle.is_empty() || self.idle.someone_comes()
+    }
+
+    /// Whether nobody has to be woken, whatever has changed.
+    pub(crate) fn concerns_nobody(&self) -> bool {
+        self.is_covered() && self.announcer.is_none() && self.deadlines.calls == Calls::default()
+    }
+
     /// Whom to wake so that the head is covered again, if it is not.
     pub(crate) fn restore(&mut self, pace: Pace, now: Timestamp) -> Option<usize> {
-        if self.idle.is_empty() || self.idle.someone_comes() {
+        if self.is_covered() {
             return None;
         }
         if self.is_rebuilding() {

@@ -107,7 +107,7 @@ impl Scheduler {
     /// the task itself, [`Error::InvalidValue`] if it is a series without an end or another
     /// scheduler's. The task is then not scheduled.
     pub fn schedule(&self, mut task: Task) -> Result<TaskHandle, Error> {
-        if !task.depends_on.is_empty() {
+        if task.depends_on.is_some() {
             return self.schedule_all(vec![task]).map(|mut handles| handles.remove(0));
         }
         let shared = self.checked()?;
@@ -179,14 +179,14 @@ impl Scheduler {
         for task in &replaced {
             shared.complete_taken(task, told);
         }
-        for task in &records {
-            shared.emit_next(EventKind::Scheduled, task);
+        if shared.listeners.wants(EventKind::Scheduled) {
+            records.iter().for_each(|task| shared.emit_next(EventKind::Scheduled, task));
         }
         shared.check_process()?;
         if linked {
             shared.block(&mut records);
         }
-        shared.bring_all(&records);
+        shared.bring_all(records);
         Ok(handles)
     }
 

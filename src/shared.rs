@@ -74,9 +74,11 @@ impl Shared {
     }
 
     /// Brings several under one lock, so that no worker sees a part of them.
-    pub(crate) fn bring_all(&self, tasks: &[TaskRef]) {
-        let told: Vec<_> = tasks.iter().map(|task| self.announce_if_due(task)).collect();
-        let recalled = self.queue.add_all(tasks, &told, self.queue_time());
+    pub(crate) fn bring_all(&self, tasks: Vec<TaskRef>) {
+        let announces = self.listeners.wants(EventKind::Due);
+        let announced = tasks.iter().filter(|_| announces);
+        let told: Vec<_> = announced.map(|task| self.announce_if_due(task)).collect();
+        let recalled = self.queue.add_all(tasks, told, self.queue_time());
         for task in &recalled {
             self.complete_cancel(task);
         }
@@ -195,8 +197,8 @@ impl Shared {
 
     /// Ends the task of a worker's last run, for a worker that takes no other now.
     pub(crate) fn end_last(&self, owed: &mut Owed) {
-        if let Some(Last { task, ran, ended }) = &owed.last {
-            let over = self.queue.lock().registry.finish(task, End::of_run(ran, ended));
+        if let Some(Last { task, ran, ended }) = &mut owed.last {
+            let over = self.queue.lock().registry.finish_ran(task, End::of_run(ran, ended));
             self.conclude_last(owed, over);
         }
     }
@@ -247,7 +249,7 @@ impl Shared {
             return; // a listener forked, and this is the child
         }
         if state == TaskState::Done {
-            return self.bring_all(&dependents);
+            return self.bring_all(dependents);
         }
         // Else they were cancelled with it, and what is behind them falls with it too.
         while !dependents.is_empty() {

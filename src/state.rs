@@ -147,7 +147,7 @@ impl StateCell {
     /// TELLING → WAITING; `false` if it was recalled. Made under the queue's lock.
     #[must_use]
     pub(crate) fn enter(&self) -> bool {
-        self.move_from(TELLING, WAITING).is_ok()
+        self.move_alone(TELLING, WAITING)
     }
 
     /// TELLING → WAITING, of a task that nobody else knows yet.

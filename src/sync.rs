@@ -31,6 +31,11 @@ impl<T> SmallMutex<T> {
         // Poison says that a holder panicked. No holder runs user code, so the value is whole.
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
+
+    /// The value, for who alone has the lock.
+    pub(crate) fn get_mut(&mut self) -> &mut T {
+        self.0.get_mut().unwrap_or_else(PoisonError::into_inner)
+    }
 }
 
 /// The queue's lock, the one that every thread meets at.

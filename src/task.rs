@@ -43,7 +43,9 @@ pub struct Task {
     /// Made with the first rule. A plain one-off task has none.
     pub(crate) plan: Option<Box<Plan>>,
     pub(crate) label: Option<Label>,
-    pub(crate) depends_on: Vec<Dependency>,
+    /// `None`: nothing.
+    #[expect(clippy::box_collection, reason = "most have none, and are moved around")]
+    pub(crate) depends_on: Option<Box<Vec<Dependency>>>,
 }
 
 impl Task {
@@ -56,7 +58,7 @@ impl Task {
             priority: 0,
             plan: None,
             label: None,
-            depends_on: Vec::new(),
+            depends_on: None,
         }
     }
 
@@ -158,7 +160,10 @@ impl Task {
     /// # Ok::<_, duetime::Error>(())
     /// ```
     pub fn depends_on<D: Into<Dependency>>(mut self, tasks: impl IntoIterator<Item = D>) -> Self {
-        self.depends_on.extend(tasks.into_iter().map(Into::into));
+        let mut tasks = tasks.into_iter().map(Into::into).peekable();
+        if tasks.peek().is_some() {
+            self.depends_on.get_or_insert_default().extend(tasks);
+        }
         self
     }
 
