@@ -3,9 +3,10 @@
 //! or thread, and never looks into a task but to ask whether it still waits.
 
 use std::cmp::{Ordering, Reverse};
-use std::collections::{BinaryHeap, VecDeque};
+use std::collections::BinaryHeap;
 
 use crate::clock::Timestamp;
+use crate::line::Line;
 
 /// Whether an entry still means something. A cancelled task's does not, nor one in whose place another
 /// was made: it is a tombstone.
@@ -65,10 +66,6 @@ const STEP: usize = 8;
 /// for to return a gigabyte in one call takes as long as the rebuild that is being avoided.
 const GIVE_BACK: usize = if cfg!(test) { 64 } else { 1 << 14 };
 
-/// The longest line. Its tombstones are taken out in one piece, which takes a millisecond, or a few
-/// where no task is in the caches.
-const LINE: usize = if cfg!(test) { 128 } else { 1 << 16 };
-
 /// Up to this length a line gives way to an entry that comes before all of it.
 const SHORT: usize = if cfg!(test) { 8 } else { 256 };
 
@@ -80,13 +77,13 @@ const SHORT: usize = if cfg!(test) { 8 } else { 256 };
 /// it takes a tenth of what a large heap takes.
 ///
 /// Rebuilding ten million entries takes a tenth of a second, and the heap lies behind a lock. So a
-/// large heap is *retired*: its array, which is in heap order, is emptied from its end, a few
-/// entries a call, into a new heap. An array in heap order stays so when its end is cut off, and
-/// until it is empty the head is the earlier one of the two.
+/// long line is swept piece by piece, and a large heap is *retired*: its array, which is in heap order,
+/// is emptied from its end, a few entries a call, into a new heap. An array in heap order stays so when
+/// its end is cut off, and until it is empty the head is the earlier one of the two.
 #[derive(Debug)]
 pub(crate) struct DueHeap<T> {
     /// The first to go in front.
-    line: VecDeque<Entry<T>>,
+    line: Line<Entry<T>>,
     entries: BinaryHeap<Entry<T>>,
     /// In the order of `BinaryHeap`'s array: each entry before its two children.
     retiring: Vec<Entry<T>>,
@@ -100,7 +97,7 @@ pub(crate) struct DueHeap<T> {
 impl<T> Default for DueHeap<T> {
     fn default() -> Self {
         Self {
-            line: VecDeque::new(),
+            line: Line::default(),
             entries: BinaryHeap::new(),
             retiring: Vec::new(),
             tombstones: 0,
@@ -112,8 +109,7 @@ impl<T> Default for DueHeap<T> {
 impl<T: Live> DueHeap<T> {
     pub(crate) fn push(&mut self, entry: Entry<T>) {
         // The greatest comes first.
-        let joins = self.line.back().is_none_or(|last| entry < *last) && self.line.len() < LINE;
-        if joins {
+        if self.line.back().is_none_or(|last| entry < *last) {
             self.line.push_back(entry);
         } else {
             self.push_aside(entry);
@@ -126,7 +122,7 @@ impl<T: Live> DueHeap<T> {
     /// Adds an entry that does not join the line as it is.
     fn push_aside(&mut self, entry: Entry<T>) {
         if self.line.len() <= SHORT && self.line.front().is_some_and(|first| entry > *first) {
-            self.entries.extend(self.line.drain(..));
+            self.entries.extend(std::iter::from_fn(|| self.line.pop_front()));
             self.line.push_back(entry);
         } else {
             self.entries.push(entry);
@@ -193,7 +189,7 @@ impl<T: Live> DueHeap<T> {
 
     /// Whether a rebuild goes on. [`DueHeap::step`] finishes it sooner.
     pub(crate) fn is_retiring(&self) -> bool {
-        !self.retiring.is_empty()
+        !self.retiring.is_empty() || !self.line.is_swept()
     }
 
     /// When more than half are tombstones, the heap is rebuilt without them, so that a cancel costs
@@ -207,16 +203,20 @@ impl<T: Live> DueHeap<T> {
         if size <= SMALL || self.tombstones <= size / 2 {
             return; // not worth it yet
         }
-        let line = std::mem::take(&mut self.line);
-        let line: Vec<_> = line.into_iter().filter_map(|entry| self.keep(entry)).collect();
-        self.line = line.into();
+        self.line.begin_sweep();
+        if self.line.len() <= AT_ONCE {
+            while !self.line.is_swept() {
+                self.sweep();
+            }
+        }
         let entries = std::mem::take(&mut self.entries).into_vec();
         if entries.len() <= AT_ONCE {
             let live: Vec<_> = entries.into_iter().filter_map(|entry| self.keep(entry)).collect();
             self.entries = live.into();
         } else {
             // All the room at once: growing would copy a heap of this size in one call.
-            self.entries = BinaryHeap::with_capacity(size - self.tombstones + AT_ONCE);
+            let live = (size - self.tombstones).min(entries.len());
+            self.entries = BinaryHeap::with_capacity(live + AT_ONCE);
             self.retiring = entries;
         }
     }
@@ -231,8 +231,18 @@ impl<T: Live> DueHeap<T> {
         None
     }
 
-    /// Moves up to `count` entries out of the retiring heap.
+    /// Takes the tombstones out of the next piece of the line.
+    fn sweep(&mut self) {
+        let mut line = std::mem::take(&mut self.line);
+        line.sweep(|entry| self.keep(entry));
+        self.line = line;
+    }
+
+    /// Moves up to `count` entries out of the retiring heap, and sweeps a piece of the line.
     pub(crate) fn step(&mut self, count: usize) {
+        if !self.line.is_swept() {
+            self.sweep();
+        }
         for _ in 0..count {
             let Some(entry) = self.retiring.pop() else { return };
             if let Some(live) = self.keep(entry) {

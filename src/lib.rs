@@ -53,6 +53,7 @@ mod lateness;
 mod later;
 mod leash;
 mod limits;
+mod line;
 mod links;
 mod manual_clock;
 mod nap;

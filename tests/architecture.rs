@@ -54,7 +54,7 @@ slack: clock
 registry: dependents ending error history id info outcome record roll state stats
 roll: history record
 dependents: job record state
-heap: clock
+heap: clock line
 idle: clock
 door: clock
 nap: clock
@@ -84,6 +84,7 @@ clock: error
 surroundings:
 lateness: histogram
 histogram:
+line:
 error: id
 id:
 chance:

@@ -69,7 +69,7 @@ impl Pair {
         // Tombstones may make it look earlier, so that somebody wakes up for nothing; never later.
         let seen = self.heap.second_due().map(Timestamp::as_nanos);
         assert!(second.is_none_or(|second| seen.is_some_and(|seen| seen <= second)));
-        let retires = !self.heap.retiring.is_empty();
+        let retires = self.heap.is_retiring();
         let (size, live) = (self.size(), self.list.len());
         if size == live {
             assert_eq!(seen, second);
@@ -149,7 +149,7 @@ fn a_heap_of_cancelled_entries_stays_small() {
         pair.cancel(1);
         assert!(pair.size() <= SMALL + 1);
     }
-    assert!(pair.heap.retiring.is_empty());
+    assert!(!pair.heap.is_retiring());
     assert!(pair.room() <= 8 * SMALL, "nor does it keep the room");
     assert_eq!(pair.heap.len(), 1);
 }
