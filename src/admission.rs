@@ -22,8 +22,6 @@ pub(crate) struct Admitted {
     pub(crate) replaced: Vec<TaskRef>,
     /// Whether listeners are to be told of those.
     pub(crate) told: bool,
-    /// Whether any of them depends on others.
-    pub(crate) linked: bool,
 }
 
 /// A task that has no number yet.
@@ -80,13 +78,13 @@ pub(crate) fn admit_and_bring(shared: &Shared, task: Task) -> Result<TaskRef, Er
     Ok(record)
 }
 
-/// Enters tasks; with `replace` in place of those that have their ids.
+/// Enters tasks, with what they depend on; with `replace` in place of those that have their ids.
 pub(crate) fn admit_all(
     shared: &Shared,
-    mut tasks: Vec<Task>,
+    tasks: Vec<Task>,
+    links: &Links,
     replace: bool,
 ) -> Result<Admitted, Error> {
-    let links = Links::of(&mut tasks)?;
     let candidates: Vec<Candidate> = tasks.into_iter().map(Candidate::new).collect();
     let mut room = shared.queue.lock();
     if room.registry.is_closed() {
@@ -102,8 +100,10 @@ pub(crate) fn admit_all(
         candidate.enter(registry)
     };
     let records: Vec<TaskRef> = candidates.into_iter().map(enter).collect();
-    links.tie(&mut room.registry, &records, &ties);
-    Ok(Admitted { records, replaced, told, linked: links.are_any() })
+    if links.are_any() {
+        links.tie(&mut room.registry, &records, &ties);
+    }
+    Ok(Admitted { records, replaced, told })
 }
 
 /// The live holders of the ids that `tasks` want; an error if that is not allowed.

@@ -29,7 +29,8 @@ pub(crate) enum Tie {
 /// What the tasks of one call depend on.
 #[derive(Default)]
 pub(crate) struct Links {
-    /// For each task the places of those of the same call. Empty if none depends on anything.
+    /// For each task the places of those of the same call. Empty if nobody looked, for none depends on
+    /// anything.
     within: Vec<Vec<usize>>,
     /// All else: the place of the task, and what it depends on.
     beyond: Vec<(usize, Dependency)>,
@@ -40,9 +41,6 @@ impl Links {
     /// series without an end.
     pub(crate) fn of(tasks: &mut [Task]) -> Result<Self, Error> {
         let mut links = Self::default();
-        if tasks.iter().all(|task| task.depends_on.is_none()) {
-            return Ok(links);
-        }
         let taken: Vec<(usize, Dependency)> = tasks
             .iter_mut()
             .enumerate()

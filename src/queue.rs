@@ -343,6 +343,7 @@ impl TaskQueue {
 
     /// Unlocks after a task was added that is due at `due`. If an alarm rings by then, somebody is
     /// on the way, or nobody sleeps, the head is covered as it was.
+    #[inline]
     pub(crate) fn unlock_added(&self, room: MutexGuard<'_, Room>, due: Timestamp, now: Timestamp) {
         let alarms_count = matches!(self.pace, Pace::Monotonic(_));
         let is_covered = room.idle.is_empty() || room.idle.covers(due, alarms_count);

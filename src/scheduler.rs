@@ -20,6 +20,7 @@ use crate::handle::TaskHandle;
 use crate::id::TaskId;
 use crate::info::TaskInfo;
 use crate::job::IntoJob;
+use crate::links::Links;
 use crate::record::TaskRef;
 use crate::recurrence::Recurrence;
 use crate::registry::Holder;
@@ -167,12 +168,18 @@ impl Scheduler {
         accepted: impl FnOnce(&[TaskHandle]),
     ) -> Result<Vec<TaskHandle>, Error> {
         let shared = self.checked()?;
-        tasks.iter_mut().try_for_each(|task| task.prepare(&shared.groups))?;
+        let (mut timed, mut linked) = (false, false);
+        for task in &mut tasks {
+            task.prepare(&shared.groups)?;
+            timed |= task.is_timed();
+            linked |= task.depends_on.is_some();
+        }
         self.crew().threads.start(shared)?;
-        if tasks.iter().any(Task::is_timed) {
+        if timed {
             self.crew().threads.start_watch(shared)?;
         }
-        let Admitted { mut records, replaced, told, linked } = admit_all(shared, tasks, replace)?;
+        let links = if linked { Links::of(&mut tasks)? } else { Links::default() };
+        let Admitted { mut records, replaced, told } = admit_all(shared, tasks, &links, replace)?;
         let handles: Vec<TaskHandle> =
             records.iter().map(|record| shared.handle(record.clone())).collect();
         accepted(&handles);

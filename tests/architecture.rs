@@ -12,8 +12,8 @@ use std::path::{Path, PathBuf};
 const ARROWS: &str = "
 waiting: clock closing crew error scheduler sync
 steering: clock error handle id registry scheduler state
-scheduler: admission builder clock crew error event handle id info job record recurrence registry
-    shared state stats task
+scheduler: admission builder clock crew error event handle id info job links record recurrence
+    registry shared state stats task
 builder: clock crew error event limits queue reading registry room scheduler shared stops
     surroundings sync threads
 admission: body chance error id links record registry shared task
