@@ -48,8 +48,13 @@ impl<T> Line<T> {
         self.length += 1;
         match self.pieces.back_mut() {
             Some(piece) if piece.len() < PIECE => piece.push_back(item),
-            _ => self.pieces.push_back(self.piece_of(item)),
+            _ => self.push_piece(item),
         }
+    }
+
+    #[cold]
+    fn push_piece(&mut self, item: T) {
+        self.pieces.push_back(self.piece_of(item));
     }
 
     #[inline]
@@ -70,6 +75,7 @@ impl<T> Line<T> {
         piece
     }
 
+    #[cold]
     fn drop_front(&mut self) {
         self.pieces.pop_front();
         self.swept = self.swept.map(|swept| swept.saturating_sub(1));
