@@ -202,8 +202,13 @@ impl MonotonicClock {
     /// A clock that shows zero now.
     #[must_use]
     pub fn new() -> Self {
-        let start = system_nanos();
-        Self { start, zero: instant() }
+        // If the thread has to stand aside in between, every alarm is as late as that: so the best of some.
+        let looks = (0..8).map(|_| {
+            let (start, zero) = (system_nanos(), instant());
+            (system_nanos() - start, Self { start, zero })
+        });
+        let best = looks.min_by_key(|&(took, _)| took);
+        best.map_or_else(|| unreachable!("there are some"), |(_, clock)| clock)
     }
 }
 
