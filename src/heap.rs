@@ -62,6 +62,10 @@ const AT_ONCE: usize = if cfg!(test) { 128 } else { 4096 };
 /// so the retiring heap is empty long before the other half can fill with tombstones.
 const STEP: usize = 8;
 
+/// Of so many entries a retiring heap asks at once whether they are live. Their tasks are in no cache,
+/// and to wait for all of them together takes hardly longer than to wait for one.
+const LOOK: usize = 32;
+
 /// After so many entries a retiring heap gives memory back: in pieces of a tenth of a millisecond,
 /// for to return a gigabyte in one call takes as long as the rebuild that is being avoided.
 const GIVE_BACK: usize = if cfg!(test) { 64 } else { 1 << 14 };
@@ -243,14 +247,28 @@ impl<T: Live> DueHeap<T> {
         if !self.line.is_swept() {
             self.sweep();
         }
-        for _ in 0..count {
-            let Some(entry) = self.retiring.pop() else { return };
-            if let Some(live) = self.keep(entry) {
-                self.entries.push(live);
+        let end = self.retiring.len().saturating_sub(count);
+        while self.retiring.len() > end {
+            let start = end.max(self.retiring.len().saturating_sub(LOOK));
+            let live = self.retiring[start..].iter().map(T::is_live);
+            let live = live.enumerate().fold(0_u32, |all, (n, live)| all | u32::from(live) << n);
+            for n in (0..self.retiring.len() - start).rev() {
+                self.move_out(live >> n & 1 != 0);
             }
-            if self.retiring.len().is_multiple_of(GIVE_BACK) {
-                self.retiring.shrink_to_fit();
-            }
+        }
+    }
+
+    /// Moves the last entry out of the retiring heap.
+    fn move_out(&mut self, live: bool) {
+        let Some(entry) = self.retiring.pop() else { return };
+        if live {
+            self.entries.push(entry);
+        } else {
+            self.tombstones -= 1;
+            self.gone.push(entry);
+        }
+        if self.retiring.len().is_multiple_of(GIVE_BACK) {
+            self.retiring.shrink_to_fit();
         }
     }
 

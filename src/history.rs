@@ -85,6 +85,11 @@ impl History {
         Some(self.memories[self.index(spot)?].as_ref()?.info())
     }
 
+    /// Whether anything is remembered there.
+    pub(crate) fn has(&self, spot: Spot) -> bool {
+        self.index(spot).is_some_and(|index| self.memories[index].is_some())
+    }
+
     /// Its place stays, as a hole.
     pub(crate) fn forget(&mut self, spot: Spot) {
         if let Some(index) = self.index(spot) {

@@ -20,15 +20,15 @@ pub(crate) type Outcome = (Option<Ended>, Option<JobError>, Option<Label>);
 /// What comes of an end.
 pub(crate) struct Over {
     pub(crate) state: TaskState,
+    /// The job of a task that was cancelled. To be dropped with no lock held, as all that is left.
+    pub(crate) work: Option<Work>,
     /// `None`, if that was all.
     pub(crate) left: Option<Box<Left>>,
 }
 
-/// What an end leaves. To be looked at, and dropped, with no lock held.
+/// What an end leaves besides. To be looked at, and dropped, with no lock held.
 #[derive(Default)]
 pub(crate) struct Left {
-    /// The job of a task that was cancelled.
-    pub(crate) work: Option<Work>,
     /// Those that depended on it and are to be brought, if it is DONE; else the first of those that
     /// were cancelled with it.
     pub(crate) dependents: Vec<TaskRef>,
@@ -42,7 +42,7 @@ pub(crate) struct Left {
 
 impl Left {
     fn if_any(self) -> Option<Box<Self>> {
-        let unused = self.work.is_none() && self.old_error.is_none() && self.position.is_none();
+        let unused = self.old_error.is_none() && self.position.is_none();
         let nothing = unused && self.dependents.is_empty() && self.watchers.is_empty();
         if nothing { None } else { Some(Box::new(self)) }
     }
@@ -111,10 +111,9 @@ impl Record {
         if let Body::Full(None) = *body
             && !keep
         {
-            let left = work.map(|work| Box::new(Left { work: Some(work), ..Left::default() }));
             let failed = end.ran.filter(|ran| ran.error.is_some());
             let info = failed.map(|ran| Box::new(self.remembered(state, None, Facts::of(ran))));
-            return (Over { state, left }, info);
+            return (Over { state, work, left: None }, info);
         }
         let full = body.full();
         if let Some(leash) = full.leash.take()
@@ -126,13 +125,13 @@ impl Record {
         full.ended = Some(ended.clone());
         let watchers = mem::take(&mut full.watchers);
         let position = full.position.take();
-        let left = Left { work, dependents: Vec::new(), watchers, old_error, position };
+        let left = Left { dependents: Vec::new(), watchers, old_error, position };
         let info = if full.name.is_none() && full.facts.are_brief(end.ran) {
             None
         } else {
             Some(Box::new(self.remembered(state, full.name.as_ref(), full.facts.clone())))
         };
-        (Over { state, left: left.if_any() }, info)
+        (Over { state, work, left: left.if_any() }, info)
     }
 
     /// The same for a plain task that ran well, and of which nobody else knows any more: without its

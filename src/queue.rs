@@ -223,7 +223,7 @@ impl TaskQueue {
         let mut room = self.lock();
         if let Some(Last { task, ran, ended }) = &mut owed.last {
             let over = room.registry.finish_ran(task, End::of_run(ran, ended));
-            if over.left.is_some() || !ended.is_bare() {
+            if over.work.is_some() || over.left.is_some() || !ended.is_bare() {
                 drop(room);
                 return Take::Over(over);
             }

@@ -109,28 +109,36 @@ impl Registry {
     }
 
     fn holding(&self, id: &TaskId) -> Option<Holding<&TaskRef>> {
-        match (self.named.get(id), id) {
+        let holding = match (self.named.get(id), id) {
             (Some(Holding::Live(task)), _) => Some(Holding::Live(task)),
             (Some(Holding::Finished(spot)), _) => Some(Holding::Finished(*spot)),
             (None, TaskId::Int(number @ ..0)) => self.numbered.get(number.unsigned_abs()),
             (None, _) => None,
-        }
+        };
+        holding.filter(|holding| match holding {
+            Holding::Live(_) => true,
+            Holding::Finished(spot) => self.history.has(*spot),
+        })
     }
 
     /// Frees an id, whoever holds it, without a trace: another is to have it.
     pub(crate) fn vacate(&mut self, id: &TaskId) {
-        if let Some(Holding::Finished(spot)) = self.holding(id) {
-            self.history.forget(spot);
+        match self.holding(id) {
+            Some(Holding::Live(_)) => self.remove(id, Roll::remove),
+            Some(Holding::Finished(spot)) => {
+                self.history.forget(spot);
+                self.remove(id, Roll::forget);
+            }
+            None => {}
         }
-        self.remove(id);
     }
 
-    /// Frees an id that only one holds: a name, or a number.
-    fn remove(&mut self, id: &TaskId) {
+    /// Frees an id that only one holds: a name; or a number, which the roll is told by `of_number`.
+    fn remove(&mut self, id: &TaskId, of_number: fn(&mut Roll, u64)) {
         if self.named.remove(id).is_none()
             && let TaskId::Int(number @ ..0) = id
         {
-            self.numbered.remove(number.unsigned_abs());
+            of_number(&mut self.numbered, number.unsigned_abs());
         }
     }
 
@@ -150,7 +158,7 @@ impl Registry {
         let live = self.leave(task, self.history.next_spot());
         let alone = TaskRef::get_mut(task).and_then(|record| record.end_alone(end));
         let (over, info) = match alone {
-            Some(state) => (Over { state, left: None }, None),
+            Some(state) => (Over { state, work: None, left: None }, None),
             None => task.end(end, TaskRef::count(task) > 1),
         };
         self.note_end(task, end, live, over, info)
@@ -200,7 +208,7 @@ impl Registry {
     fn remember(&mut self, memory: Memory) {
         match self.history.push(memory) {
             Some(Memory::Brief { number, .. }) => self.numbered.forget(number),
-            Some(Memory::Full(oldest)) => self.remove(&oldest.id),
+            Some(Memory::Full(oldest)) => self.remove(&oldest.id, Roll::forget),
             None => {}
         }
     }

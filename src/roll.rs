@@ -5,7 +5,9 @@
 //! The scheduler counts the numbers up, so tasks that come one after the other lie side by side: a
 //! table that scatters them costs a cache miss a task, and one that grows in one piece stops the
 //! scheduler for as long as that takes. So the pages are bound into volumes, of which even ten million
-//! tasks fill but a few thousand. A task that ends stays where it is, as its spot in the history.
+//! tasks fill but a few thousand. A task that ends stays where it is, as its spot in the history. The
+//! spot of one that is forgotten is not looked for: nobody is at it any more, and only its page's count
+//! falls, which is in the volume. So to forget a task touches nothing that is in no cache.
 
 use std::collections::HashMap;
 use std::hash::{BuildHasherDefault, Hasher};
@@ -30,25 +32,16 @@ pub(crate) enum Holding<T> {
 #[derive(Default)]
 struct Page {
     tasks: [Option<TaskRef>; PAGE],
-    /// Of those that are remembered. Made when the first of the page ends.
+    /// Of those that are remembered, or were. Made when the first of the page ends.
     spots: Option<Box<[Option<Spot>; PAGE]>>,
-    /// How many are live or remembered.
-    held: usize,
-}
-
-impl Page {
-    /// One less is on it. Says whether nobody is left.
-    fn leave(&mut self) -> bool {
-        self.held -= 1;
-        self.held == 0
-    }
 }
 
 #[derive(Default)]
 pub(crate) struct Roll {
-    /// The page of the number that was given last, and which one that is.
+    /// The page of the number that was given last, which one that is, and how many are on it.
     open: Box<Page>,
     index: u64,
+    held: u8,
     /// Those before it.
     pages: Pages,
     /// The last page that was emptied, to be the next one.
@@ -61,6 +54,9 @@ struct Pages(HashMap<u64, Box<Volume>, Counting>);
 
 struct Volume {
     pages: [Option<Box<Page>>; VOLUME],
+    /// How many are live or remembered, by page.
+    held: [u8; VOLUME],
+    /// How many pages there are.
     count: usize,
 }
 
@@ -75,19 +71,27 @@ impl Pages {
         self.0.get_mut(&volume)?.pages[place].as_deref_mut()
     }
 
-    /// Adds a page that is not there.
-    fn insert(&mut self, index: u64, page: Box<Page>) {
+    /// Adds a page that is not there, with so many on it.
+    fn insert(&mut self, index: u64, page: Box<Page>, held: u8) {
         let (volume, place) = locate(index, VOLUME);
-        let new = || Box::new(Volume { pages: [const { None }; VOLUME], count: 0 });
+        let new = || {
+            let (pages, held) = ([const { None }; VOLUME], [0; VOLUME]);
+            Box::new(Volume { pages, held, count: 0 })
+        };
         let volume = self.0.entry(volume).or_insert_with(new);
         volume.pages[place] = Some(page);
+        volume.held[place] = held;
         volume.count += 1;
     }
 
-    /// Takes a page out that is there.
-    fn remove(&mut self, index: u64) -> Option<Box<Page>> {
+    /// One less is on a page. If nobody is left it is taken out.
+    fn leave(&mut self, index: u64) -> Option<Box<Page>> {
         let (at, place) = locate(index, VOLUME);
         let volume = self.0.get_mut(&at)?;
+        volume.held[place] -= 1;
+        if volume.held[place] > 0 {
+            return None;
+        }
         let page = volume.pages[place].take()?;
         volume.count -= 1;
         if volume.count == 0 {
@@ -111,7 +115,7 @@ impl Roll {
         if index != self.index {
             self.turn_to(index);
         }
-        self.open.held += 1;
+        self.held += 1;
         self.open.tasks[place] = Some(task);
     }
 
@@ -120,10 +124,9 @@ impl Roll {
         let new = self.spare.take().unwrap_or_default();
         let full = mem::replace(&mut self.open, new);
         let at = mem::replace(&mut self.index, index);
-        if full.held > 0 {
-            self.pages.insert(at, full);
-        } else {
-            self.spare = Some(full);
+        match mem::take(&mut self.held) {
+            0 => self.put_away(full),
+            held => self.pages.insert(at, full, held),
         }
     }
 
@@ -134,13 +137,15 @@ impl Roll {
         self.pages.get_mut(index)
     }
 
-    /// Nobody is left on that page.
-    fn put_away(&mut self, index: u64) {
-        if index != self.index {
-            self.spare = self.pages.remove(index);
+    /// Keeps a page on which nobody is left.
+    fn put_away(&mut self, mut page: Box<Page>) {
+        if let Some(spots) = &mut page.spots {
+            spots.fill(None);
         }
+        self.spare = Some(page);
     }
 
+    /// Who has a number. The spot may be one that is not in the history any more: then nobody has it.
     pub(crate) fn get(&self, number: u64) -> Option<Holding<&TaskRef>> {
         let (index, place) = locate(number, PAGE);
         let page = if index == self.index { &self.open } else { self.pages.get(index)? };
@@ -160,32 +165,25 @@ impl Roll {
         }
         if spot.is_some() {
             page.spots.get_or_insert_default()[place] = spot;
-        } else if page.leave() {
-            self.put_away(index);
+        } else {
+            self.forget(number);
         }
         true
     }
 
-    /// Frees the number of a task that was remembered. Of those that are live nothing is looked at: the
-    /// page may be in no cache.
+    /// Frees the number of a task that is not live and, since now, not remembered.
     pub(crate) fn forget(&mut self, number: u64) {
-        let (index, place) = locate(number, PAGE);
-        let Some(page) = self.page(index) else { return };
-        let spot = page.spots.as_mut().and_then(|spots| spots[place].take());
-        if spot.is_some() && page.leave() {
-            self.put_away(index);
+        let (index, _) = locate(number, PAGE);
+        if index == self.index {
+            self.held -= 1;
+        } else if let Some(page) = self.pages.leave(index) {
+            self.put_away(page);
         }
     }
 
-    /// Frees a number, whoever has it.
+    /// Frees the number of a live task.
     pub(crate) fn remove(&mut self, number: u64) {
-        let (index, place) = locate(number, PAGE);
-        let Some(page) = self.page(index) else { return };
-        let was_live = page.tasks[place].take().is_some();
-        let spot = page.spots.as_mut().and_then(|spots| spots[place].take());
-        if (was_live || spot.is_some()) && page.leave() {
-            self.put_away(index);
-        }
+        self.end(number, None);
     }
 
     /// The live ones.
@@ -229,12 +227,9 @@ impl Roll {
         self.pages.0.values().map(|volume| volume.count).sum() // the open one is always there
     }
 
-    /// How many are live or remembered, of which each page counts its own.
+    /// How many are live or remembered.
     pub(crate) fn held(&self) -> usize {
-        let counted: usize = self.all().map(|page| page.held).sum();
-        let spots = |page: &Page| page.spots.iter().flat_map(|all| all.iter().flatten()).count();
-        let found = self.all().map(|page| page.tasks.iter().flatten().count() + spots(page));
-        assert_eq!(found.sum::<usize>(), counted);
-        counted
+        let volumes = self.pages.0.values().flat_map(|volume| volume.held);
+        volumes.chain([self.held]).map(usize::from).sum()
     }
 }

@@ -218,10 +218,13 @@ impl Shared {
         over: Over,
         tell_listeners: impl FnOnce(TaskState),
     ) {
-        let Over { state, left } = over;
+        let Over { state, work, left } = over;
+        if let Some(work) = work {
+            self.drop_contained(work);
+        }
         let Some(left) = left else { return tell_listeners(state) };
-        let Left { work, dependents, watchers, old_error, position } = *left;
-        self.drop_contained((work, old_error, position));
+        let Left { dependents, watchers, old_error, position } = *left;
+        self.drop_contained((old_error, position));
         if dependents.is_empty() {
             tell_listeners(state);
         } else {

@@ -226,19 +226,18 @@ impl StateCell {
     /// Out of WAITING, PAUSED, BLOCKED, TELLING, RUNNING or EXPIRED. Made under the queue's lock, so that its
     /// counts of tombstones and of paused tasks are exact.
     pub(crate) fn try_cancel(&self) -> CancelMove {
-        let mut seen = self.0.load(Ordering::Acquire);
         loop {
+            let seen = self.0.load(Ordering::Acquire);
+            // All other moves out of these need the lock too; only a run moves on without it.
             let (to, done) = match seen {
                 WAITING | PAUSED | BLOCKED => (CANCELLED, CancelMove::Cancelled),
                 TELLING => (RECALLED, CancelMove::Recalled),
-                RUNNING | EXPIRED => (STOPPING, CancelMove::Stopping),
-                STOPPING => return CancelMove::Stopping,
+                RUNNING | EXPIRED if self.move_from(seen, STOPPING).is_err() => continue,
+                RUNNING | EXPIRED | STOPPING => return CancelMove::Stopping,
                 _ => return CancelMove::Finished,
             };
-            match self.move_from(seen, to) {
-                Ok(_) => return done,
-                Err(now) => seen = now,
-            }
+            self.0.store(to, Ordering::Release);
+            return done;
         }
     }
 
