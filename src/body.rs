@@ -6,17 +6,18 @@ use std::any::Any;
 use std::mem;
 use std::sync::Arc;
 
+use crate::any_job::AnyJob;
 use crate::ending::{Ended, Watchers};
 use crate::id::TaskId;
 use crate::info::{Facts, Ran};
-use crate::job::{Job, JobError};
+use crate::job::JobError;
 use crate::leash::Leash;
 use crate::plan::Plan;
 use crate::series::Position;
 
 pub(crate) enum Body {
     /// A job without rules, that nobody waits for.
-    Plain(Box<dyn Job>),
+    Plain(AnyJob),
     /// All else. `None`: a plain job that was taken out.
     Full(Option<Box<Full>>),
 }
@@ -49,7 +50,7 @@ pub(crate) type Label = Arc<dyn Any + Send + Sync>;
 
 /// A job with its rules.
 pub(crate) struct Work {
-    pub(crate) job: Box<dyn Job>,
+    pub(crate) job: AnyJob,
     pub(crate) plan: Option<Box<Plan>>,
 }
 

@@ -4,7 +4,6 @@
 use std::any::Any;
 use std::error::Error as StdError;
 use std::fmt;
-use std::marker::PhantomData;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 
@@ -294,75 +293,5 @@ impl<T: Any + Send + Sync, E: Into<Box<dyn StdError + Send + Sync>>> From<Result
             },
             Err(error) => Self::Failed(JobError::new(error)),
         }
-    }
-}
-
-/// What can be given as a job: a [`Job`], a closure `|run: &Run| …` or a closure `|| …`, where a
-/// closure returns `()`, `bool`, a `Result` or an [`Outcome`]. `Kind` tells the three apart.
-pub trait IntoJob<Kind> {
-    /// The job.
-    fn into_job(self) -> Box<dyn Job>;
-}
-
-/// Marks a closure that takes the run.
-#[doc(hidden)]
-pub struct TakesRun<R>(PhantomData<R>);
-
-/// Marks a closure that takes nothing.
-#[doc(hidden)]
-pub struct TakesNothing<R>(PhantomData<R>);
-
-struct WithRun<F>(F);
-struct WithNothing<F>(F);
-
-impl<F, R> Job for WithRun<F>
-where
-    F: FnMut(&Run) -> R + Send + 'static,
-    R: Into<Outcome>,
-{
-    fn run(&mut self, run: &Run) -> Outcome {
-        (self.0)(run).into()
-    }
-}
-
-impl<F, R> Job for WithNothing<F>
-where
-    F: FnMut() -> R + Send + 'static,
-    R: Into<Outcome>,
-{
-    fn run(&mut self, _: &Run) -> Outcome {
-        (self.0)().into()
-    }
-}
-
-impl<F, R> IntoJob<TakesRun<R>> for F
-where
-    F: FnMut(&Run) -> R + Send + 'static,
-    R: Into<Outcome>,
-{
-    fn into_job(self) -> Box<dyn Job> {
-        Box::new(WithRun(self))
-    }
-}
-
-impl<F, R> IntoJob<TakesNothing<R>> for F
-where
-    F: FnMut() -> R + Send + 'static,
-    R: Into<Outcome>,
-{
-    fn into_job(self) -> Box<dyn Job> {
-        Box::new(WithNothing(self))
-    }
-}
-
-impl<J: Job> IntoJob<()> for J {
-    fn into_job(self) -> Box<dyn Job> {
-        Box::new(self)
-    }
-}
-
-impl IntoJob<Box<dyn Job>> for Box<dyn Job> {
-    fn into_job(self) -> Box<dyn Job> {
-        self
     }
 }

@@ -23,6 +23,7 @@
 
 mod admission;
 mod announcer;
+mod any_job;
 mod attempt;
 mod body;
 mod builder;
@@ -48,6 +49,7 @@ mod id;
 mod idle;
 mod info;
 mod inside;
+mod into_job;
 mod job;
 mod lateness;
 mod later;
@@ -98,6 +100,7 @@ mod worker;
 #[cfg(feature = "python")]
 mod python;
 
+pub use any_job::AnyJob;
 pub use builder::{Builder, MAX_WORKERS};
 pub use clock::{Clock, Driven, MAX_DURATION, MonotonicClock, Pace, Rest, Timestamp, Waker};
 pub use closing::Shutdown;
@@ -108,14 +111,15 @@ pub use event::{Event, EventKind, Listener, ListenerId};
 pub use handle::{TaskError, TaskHandle, WatchKey, Watcher};
 pub use id::TaskId;
 pub use info::TaskInfo;
+pub use into_job::IntoJob;
+#[doc(hidden)]
+pub use into_job::{TakesNothing, TakesRun};
 #[doc(hidden)]
 pub use job::stop_at_end;
 pub use job::{
-    DependencyFailed, IntoJob, Job, JobError, NeverEnded, NotForward, Outcome, Panicked,
-    ReturnedFalse, Value,
+    DependencyFailed, Job, JobError, NeverEnded, NotForward, Outcome, Panicked, ReturnedFalse,
+    Value,
 };
-#[doc(hidden)]
-pub use job::{TakesNothing, TakesRun};
 pub use lateness::{Lateness, Percentiles};
 pub use later::{Completion, Later};
 pub use manual_clock::{Busy, ManualClock, QuietKey};

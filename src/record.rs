@@ -3,7 +3,8 @@
 //! end; only the series is shared, with who looks ahead), and no user value is dropped under a
 //! lock: what goes is handed out to be dropped.
 //!
-//! A plain one-off task is small (64 bytes and its job). How a task ends is in [`crate::outcome`].
+//! A plain one-off task is small: 64 bytes, and its job if that is larger than a pointer. How a task
+//! ends is in [`crate::outcome`].
 
 use std::any::Any;
 use std::sync::Arc;

@@ -7,7 +7,7 @@
 //! scheduler for as long as that takes. So the pages are bound into volumes, of which even ten million
 //! tasks fill but a few thousand. A task that ends stays where it is, as its spot in the history. The
 //! spot of one that is forgotten is not looked for: nobody is at it any more, and only its page's count
-//! falls, which is in the volume. So to forget a task touches nothing that is in no cache.
+//! falls. So to forget a task touches nothing that is in no cache.
 
 use std::collections::HashMap;
 use std::hash::{BuildHasherDefault, Hasher};
@@ -16,11 +16,11 @@ use std::mem;
 use crate::history::Spot;
 use crate::record::TaskRef;
 
-/// Tasks to a page: a task that outlives its neighbours keeps 280 bytes, and 260 more if they are
+/// Tasks to a page: a task that outlives its neighbours keeps 260 bytes, and 260 more if they are
 /// remembered.
 const PAGE: usize = 32;
 
-/// Pages to a volume: one that outlives its neighbours keeps 520 bytes more.
+/// Pages to a volume: one that outlives its neighbours keeps 1,550 bytes more.
 const VOLUME: usize = 64;
 
 /// Who has a number, or a name.
@@ -29,23 +29,33 @@ pub(crate) enum Holding<T> {
     Finished(Spot),
 }
 
+/// Small: what it refers to may be in no cache, and both are found from here at once.
 #[derive(Default)]
 struct Page {
-    tasks: [Option<TaskRef>; PAGE],
+    tasks: Box<[Option<TaskRef>; PAGE]>,
     /// Of those that are remembered, or were. Made when the first of the page ends.
     spots: Option<Box<[Option<Spot>; PAGE]>>,
+    /// How many are live or remembered.
+    held: u8,
+}
+
+impl Page {
+    /// One less is on it. Says whether nobody is left.
+    fn leave(&mut self) -> bool {
+        self.held -= 1;
+        self.held == 0
+    }
 }
 
 #[derive(Default)]
 pub(crate) struct Roll {
-    /// The page of the number that was given last, which one that is, and how many are on it.
-    open: Box<Page>,
+    /// The page of the number that was given last, and which one that is.
+    open: Page,
     index: u64,
-    held: u8,
     /// Those before it.
     pages: Pages,
     /// The last page that was emptied, to be the next one.
-    spare: Option<Box<Page>>,
+    spare: Option<Page>,
 }
 
 /// Pages by their index. A volume is kept exactly while there is a page in it.
@@ -53,45 +63,34 @@ pub(crate) struct Roll {
 struct Pages(HashMap<u64, Box<Volume>, Counting>);
 
 struct Volume {
-    pages: [Option<Box<Page>>; VOLUME],
-    /// How many are live or remembered, by page.
-    held: [u8; VOLUME],
-    /// How many pages there are.
+    pages: [Option<Page>; VOLUME],
     count: usize,
 }
 
 impl Pages {
     fn get(&self, index: u64) -> Option<&Page> {
         let (volume, place) = locate(index, VOLUME);
-        self.0.get(&volume)?.pages[place].as_deref()
+        self.0.get(&volume)?.pages[place].as_ref()
     }
 
     fn get_mut(&mut self, index: u64) -> Option<&mut Page> {
         let (volume, place) = locate(index, VOLUME);
-        self.0.get_mut(&volume)?.pages[place].as_deref_mut()
+        self.0.get_mut(&volume)?.pages[place].as_mut()
     }
 
-    /// Adds a page that is not there, with so many on it.
-    fn insert(&mut self, index: u64, page: Box<Page>, held: u8) {
+    /// Adds a page that is not there.
+    fn insert(&mut self, index: u64, page: Page) {
         let (volume, place) = locate(index, VOLUME);
-        let new = || {
-            let (pages, held) = ([const { None }; VOLUME], [0; VOLUME]);
-            Box::new(Volume { pages, held, count: 0 })
-        };
+        let new = || Box::new(Volume { pages: [const { None }; VOLUME], count: 0 });
         let volume = self.0.entry(volume).or_insert_with(new);
         volume.pages[place] = Some(page);
-        volume.held[place] = held;
         volume.count += 1;
     }
 
-    /// One less is on a page. If nobody is left it is taken out.
-    fn leave(&mut self, index: u64) -> Option<Box<Page>> {
+    /// Takes a page out that is there.
+    fn remove(&mut self, index: u64) -> Option<Page> {
         let (at, place) = locate(index, VOLUME);
         let volume = self.0.get_mut(&at)?;
-        volume.held[place] -= 1;
-        if volume.held[place] > 0 {
-            return None;
-        }
         let page = volume.pages[place].take()?;
         volume.count -= 1;
         if volume.count == 0 {
@@ -101,7 +100,7 @@ impl Pages {
     }
 
     fn iter(&self) -> impl Iterator<Item = &Page> {
-        self.0.values().flat_map(|volume| volume.pages.iter().flatten().map(|page| &**page))
+        self.0.values().flat_map(|volume| volume.pages.iter().flatten())
     }
 }
 
@@ -115,7 +114,7 @@ impl Roll {
         if index != self.index {
             self.turn_to(index);
         }
-        self.held += 1;
+        self.open.held += 1;
         self.open.tasks[place] = Some(task);
     }
 
@@ -124,9 +123,10 @@ impl Roll {
         let new = self.spare.take().unwrap_or_default();
         let full = mem::replace(&mut self.open, new);
         let at = mem::replace(&mut self.index, index);
-        match mem::take(&mut self.held) {
-            0 => self.put_away(full),
-            held => self.pages.insert(at, full, held),
+        if full.held > 0 {
+            self.pages.insert(at, full);
+        } else {
+            self.put_away(full);
         }
     }
 
@@ -138,7 +138,7 @@ impl Roll {
     }
 
     /// Keeps a page on which nobody is left.
-    fn put_away(&mut self, mut page: Box<Page>) {
+    fn put_away(&mut self, mut page: Page) {
         if let Some(spots) = &mut page.spots {
             spots.fill(None);
         }
@@ -160,7 +160,8 @@ impl Roll {
     pub(crate) fn end(&mut self, number: u64, spot: Option<Spot>) -> bool {
         let (index, place) = locate(number, PAGE);
         let Some(page) = self.page(index) else { return false };
-        if page.tasks[place].take().is_none() {
+        let live = page.tasks[place].take();
+        if live.is_none() {
             return false;
         }
         if spot.is_some() {
@@ -168,15 +169,16 @@ impl Roll {
         } else {
             self.forget(number);
         }
+        // Not before: to count references waits for whatever comes from memory, and what follows for it.
+        drop(live);
         true
     }
 
     /// Frees the number of a task that is not live and, since now, not remembered.
     pub(crate) fn forget(&mut self, number: u64) {
         let (index, _) = locate(number, PAGE);
-        if index == self.index {
-            self.held -= 1;
-        } else if let Some(page) = self.pages.leave(index) {
+        let empty = self.page(index).is_some_and(Page::leave);
+        if empty && let Some(page) = self.pages.remove(index) {
             self.put_away(page);
         }
     }
@@ -192,7 +194,7 @@ impl Roll {
     }
 
     fn all(&self) -> impl Iterator<Item = &Page> {
-        self.pages.iter().chain([&*self.open])
+        self.pages.iter().chain([&self.open])
     }
 }
 
@@ -229,7 +231,6 @@ impl Roll {
 
     /// How many are live or remembered.
     pub(crate) fn held(&self) -> usize {
-        let volumes = self.pages.0.values().flat_map(|volume| volume.held);
-        volumes.chain([self.held]).map(usize::from).sum()
+        self.all().map(|page| usize::from(page.held)).sum()
     }
 }

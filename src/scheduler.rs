@@ -19,7 +19,7 @@ use crate::event::{EventKind, Listener, ListenerId};
 use crate::handle::TaskHandle;
 use crate::id::TaskId;
 use crate::info::TaskInfo;
-use crate::job::IntoJob;
+use crate::into_job::IntoJob;
 use crate::links::Links;
 use crate::record::TaskRef;
 use crate::recurrence::Recurrence;

@@ -6,12 +6,14 @@ use std::num::NonZeroU64;
 use std::sync::Arc;
 use std::time::Duration;
 
+use crate::any_job::AnyJob;
 use crate::body::Label;
 use crate::clock::{Timestamp, saturating_nanos};
 use crate::dependency::Dependency;
 use crate::error::Error;
 use crate::id::TaskId;
-use crate::job::{IntoJob, Job, JobError};
+use crate::into_job::IntoJob;
+use crate::job::JobError;
 use crate::limits::Names;
 use crate::plan::{GroupName, Plan};
 use crate::recurrence::{OneTime, Recurrence};
@@ -38,7 +40,7 @@ use crate::timeout::TimeLimit;
 pub struct Task {
     pub(crate) id: Option<TaskId>,
     pub(crate) due: Timestamp,
-    pub(crate) job: Box<dyn Job>,
+    pub(crate) job: AnyJob,
     pub(crate) priority: i32,
     /// Made with the first rule. A plain one-off task has none.
     pub(crate) plan: Option<Box<Plan>>,

@@ -12,7 +12,7 @@ use std::path::{Path, PathBuf};
 const ARROWS: &str = "
 waiting: clock closing crew error scheduler sync
 steering: clock error handle id registry scheduler state
-scheduler: admission builder clock crew error event handle id info job links record recurrence
+scheduler: admission builder clock crew error event handle id info into_job links record recurrence
     registry shared state stats task
 builder: clock crew error event limits queue reading registry room scheduler shared stops
     surroundings sync threads
@@ -39,7 +39,7 @@ owed: door ending info record
 event: clock id inside job sync
 stops: attempt job later record sync
 handle: clock ending error id info inside job record run state sync
-task: body clock dependency error id job limits plan recurrence retry series timeout
+task: any_job body clock dependency error id into_job job limits plan recurrence retry series timeout
 dependency: handle id
 reading: clock job sync
 manual_clock: clock error sync
@@ -60,12 +60,13 @@ door: clock
 nap: clock
 wakers: clock
 patience: clock
+into_job: any_job job run
 run: attempt clock error id inside job leash nap patience record slack state sync timeout
 inside: record
 outcome: body ending id info job record series state
 attempt: clock record
 record: body clock id info job leash recurrence series state sync
-body: ending id info job leash plan series
+body: any_job ending id info job leash plan series
 ending: info job record state
 history: clock id info state
 plan: clock error job recurrence retry series timeout
@@ -75,6 +76,7 @@ stats: info lateness state
 recurrence: clock error job
 retry: chance clock error job
 timeout: clock error job
+any_job: job
 job: clock id later run
 later: job
 state: clock sync

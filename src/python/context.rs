@@ -23,6 +23,14 @@ impl Captured {
         Ok(Self(if is_empty(&copy) { None } else { Some(copy.into()) }))
     }
 
+    pub(super) const fn empty() -> Self {
+        Self(None)
+    }
+
+    pub(super) fn is_empty(&self) -> bool {
+        self.0.is_none()
+    }
+
     /// The Python object, for the garbage collector.
     pub(super) fn object(&self) -> Option<&Py<PyAny>> {
         self.0.as_deref()

@@ -11,7 +11,7 @@ use super::interrupt;
 use super::lookup::{Lookup, Names};
 use super::numbers::{as_seconds, wrong_type};
 use super::own::Own;
-use crate::{Job, Outcome, Run, Value};
+use crate::{AnyJob, IntoJob, Job, Outcome, Run, Value};
 
 static RUN: Names<1> = Names::new(["run"]);
 pub(super) static LOOKUPS: &[&dyn Lookup] = &[&RUN];
@@ -57,18 +57,19 @@ impl Callee {
     }
 
     /// The job, in the context that is current now.
-    pub(super) fn into_job(self, py: Python<'_>) -> PyResult<Box<dyn Job>> {
+    pub(super) fn into_job(self, py: Python<'_>) -> PyResult<AnyJob> {
         let Self { object, args, call } = self;
         let context = Captured::now(py)?;
-        Ok(match call {
-            Call::Itself => Box::new(CallJob { object, args, context }),
-            Call::Run => Box::new(RunJob { object, context }),
+        Ok(match (call, args) {
+            (Call::Itself, None) if context.is_empty() => LoneJob(object).into_job(),
+            (Call::Itself, args) => CallJob { object, args, context }.into_job(),
+            (Call::Run, _) => RunJob { object, context }.into_job(),
         })
     }
 
     /// The job, for another executor.
-    pub(super) fn on(self, executor: Own) -> Box<dyn Job> {
-        Box::new(ExecutorJob { callee: self, executor })
+    pub(super) fn on(self, executor: Own) -> AnyJob {
+        ExecutorJob { callee: self, executor }.into_job()
     }
 
     /// What is run.
@@ -78,6 +79,15 @@ impl Callee {
 
     pub(super) fn objects(&self) -> impl Iterator<Item = &Py<PyAny>> {
         std::iter::once(&*self.object).chain(self.args.as_deref().map(Py::as_any))
+    }
+}
+
+/// A callable without arguments, in an empty context. It lies in its task, as it is one pointer.
+pub(super) struct LoneJob(Own);
+
+impl Job for LoneJob {
+    fn run(&mut self, run: &Run) -> Outcome {
+        Python::attach(|py| answer(py, run, &Captured::empty(), || call(&self.0, py, None)))
     }
 }
 
@@ -175,6 +185,12 @@ pub(super) fn outcome(py: Python<'_>, returned: Own) -> Outcome {
         value if value.is_none(py) => ().into(),
         value if value.is(&*PyBool::new(py, false)) => false.into(),
         value => Outcome::Done(Value::new(Returned(value))),
+    }
+}
+
+impl LoneJob {
+    pub(super) fn object(&self) -> &Py<PyAny> {
+        &self.0
     }
 }
 

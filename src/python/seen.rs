@@ -10,7 +10,7 @@ use pyo3::prelude::*;
 
 use super::clock::CallableClock;
 use super::errors::Raised;
-use super::job::{CallJob, ExecutorJob, Returned, RunJob};
+use super::job::{CallJob, ExecutorJob, LoneJob, Returned, RunJob};
 use super::listener::{Callback, PyListener};
 use super::rules::{Label, Policy, Rule};
 use crate::{JobError, TaskTimeout, Value};
@@ -23,7 +23,9 @@ pub(super) fn visit(value: &dyn Any, visit: PyVisit<'_>) -> Result<(), PyTravers
         }
         Ok(())
     };
-    if let Some(job) = value.downcast_ref::<CallJob>() {
+    if let Some(job) = value.downcast_ref::<LoneJob>() {
+        visit.call(job.object())
+    } else if let Some(job) = value.downcast_ref::<CallJob>() {
         all(&mut job.objects())
     } else if let Some(job) = value.downcast_ref::<RunJob>() {
         all(&mut job.objects())

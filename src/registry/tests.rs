@@ -9,7 +9,8 @@ use crate::body::Work;
 use crate::clock::Timestamp;
 use crate::ending::Ended;
 use crate::info::Facts;
-use crate::job::{IntoJob, JobError, Value};
+use crate::into_job::IntoJob;
+use crate::job::{JobError, Value};
 use crate::record::{Record, UniqueRef};
 use crate::state::CancelMove;
 
