@@ -134,7 +134,7 @@ impl Scheduler {
     /// # Errors
     /// As [`Scheduler::schedule`]; [`Error::TaskRunning`] if the holder of the id runs.
     pub fn replace(&self, task: Task) -> Result<TaskHandle, Error> {
-        self.schedule_with(vec![task], true, |_| ()).map(|mut handles| handles.remove(0))
+        self.replace_all(vec![task]).map(|mut handles| handles.remove(0))
     }
 
     /// Schedules all of the tasks or, on an error, none. They may depend on each other, whatever their
@@ -144,7 +144,7 @@ impl Scheduler {
     /// As [`Scheduler::schedule`]; [`Error::DependencyCycle`] if they depend on each other in a
     /// circle.
     pub fn schedule_all(&self, tasks: Vec<Task>) -> Result<Vec<TaskHandle>, Error> {
-        self.schedule_with(tasks, false, |_| ())
+        self.schedule_and_hold(tasks, false)
     }
 
     /// Schedules all of the tasks in place of those that have their ids or, on an error, none.
@@ -152,11 +152,17 @@ impl Scheduler {
     /// # Errors
     /// As [`Scheduler::replace`].
     pub fn replace_all(&self, tasks: Vec<Task>) -> Result<Vec<TaskHandle>, Error> {
-        self.schedule_with(tasks, true, |_| ())
+        self.schedule_and_hold(tasks, true)
     }
 
-    /// [`Scheduler::schedule_all`] or [`Scheduler::replace_all`]. `accepted` is called with the
-    /// handles once nothing can be refused any more, before any listener is told of the tasks
+    fn schedule_and_hold(&self, tasks: Vec<Task>, replace: bool) -> Result<Vec<TaskHandle>, Error> {
+        let mut handles = Vec::new();
+        self.schedule_with(tasks, replace, |all| handles = all)?;
+        Ok(handles)
+    }
+
+    /// [`Scheduler::schedule_all`] or [`Scheduler::replace_all`]. `accepted` is given the handles
+    /// once nothing can be refused any more, before any listener is told of the tasks
     /// and before any of them can run.
     ///
     /// # Errors
@@ -165,8 +171,8 @@ impl Scheduler {
         &self,
         mut tasks: Vec<Task>,
         replace: bool,
-        accepted: impl FnOnce(&[TaskHandle]),
-    ) -> Result<Vec<TaskHandle>, Error> {
+        accepted: impl FnOnce(Vec<TaskHandle>),
+    ) -> Result<(), Error> {
         let shared = self.checked()?;
         let (mut timed, mut linked) = (false, false);
         for task in &mut tasks {
@@ -180,9 +186,7 @@ impl Scheduler {
         }
         let links = if linked { Links::of(&mut tasks)? } else { Links::default() };
         let Admitted { mut records, replaced, told } = admit_all(shared, tasks, &links, replace)?;
-        let handles: Vec<TaskHandle> =
-            records.iter().map(|record| shared.handle(record.clone())).collect();
-        accepted(&handles);
+        accepted(records.iter().map(|record| shared.handle(record.clone())).collect());
         for task in &replaced {
             shared.complete_taken(task, told);
         }
@@ -194,7 +198,7 @@ impl Scheduler {
             shared.block(&mut records);
         }
         shared.bring_all(records);
-        Ok(handles)
+        Ok(())
     }
 
     /// Schedules `job` once, `delay` from now.

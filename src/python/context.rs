@@ -31,6 +31,11 @@ impl Captured {
         self.0.is_none()
     }
 
+    /// The same for another task of the call: it is only ever copied.
+    pub(super) fn share(&self, py: Python<'_>) -> Self {
+        Self(self.0.as_ref().map(|context| context.copy(py)))
+    }
+
     /// The Python object, for the garbage collector.
     pub(super) fn object(&self) -> Option<&Py<PyAny>> {
         self.0.as_deref()

@@ -9,6 +9,7 @@ use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyList, PyString, PyTuple};
 
 use super::call::items;
+use super::context::Captured;
 use super::dependencies::Needed;
 use super::elsewhere::executor;
 use super::job::Callee;
@@ -106,22 +107,23 @@ impl Draft {
         Self { due: self.due, callee: self.callee.copy(py), options }
     }
 
-    /// The core's task. `now` reads the scheduler's clock; `place` tells where in the call a task
-    /// stands.
+    /// The core's task, scheduled in a context. `now` reads the scheduler's clock; `place` tells where
+    /// in the call a task stands.
     pub(super) fn into_core(
         self,
         py: Python<'_>,
+        context: Captured,
         now: impl Fn() -> Timestamp,
         place: impl Fn(&Py<Task>) -> Option<usize>,
     ) -> PyResult<crate::Task> {
         let Self { due, callee, options } = self;
         let due = due.on_clock(&now);
         let Some(mut options) = options else {
-            return Ok(crate::Task::new(due, callee.into_job(py)?));
+            return Ok(crate::Task::new(due, callee.within(context)));
         };
         let job = match options.executor.take() {
             Some(executor) => callee.on(executor),
-            None => callee.into_job(py)?,
+            None => callee.within(context),
         };
         options.give(py, crate::Task::new(due, job), now, place)
     }

@@ -56,15 +56,14 @@ impl Callee {
         Self { object: self.object.copy(py), args, call: self.call }
     }
 
-    /// The job, in the context that is current now.
-    pub(super) fn into_job(self, py: Python<'_>) -> PyResult<AnyJob> {
+    /// The job, in a context.
+    pub(super) fn within(self, context: Captured) -> AnyJob {
         let Self { object, args, call } = self;
-        let context = Captured::now(py)?;
-        Ok(match (call, args) {
+        match (call, args) {
             (Call::Itself, None) if context.is_empty() => LoneJob(object).into_job(),
             (Call::Itself, args) => CallJob { object, args, context }.into_job(),
             (Call::Run, _) => RunJob { object, context }.into_job(),
-        })
+        }
     }
 
     /// The job, for another executor.

@@ -11,6 +11,7 @@ use pyo3::prelude::*;
 use pyo3::types::{PyDateTime, PyDict, PyTuple};
 
 use super::call::{has, items};
+use super::context::Captured;
 use super::core::{Core, Settings};
 use super::draft::Draft;
 use super::exit::wait_ended;
@@ -779,7 +780,8 @@ impl Scheduler {
         }
         self.place(py, &mut draft)?;
         let (inner, labelled) = (self.inner()?, draft.is_labelled());
-        let task = draft.into_core(py, || inner.now(), |_| None)?;
+        let context = Captured::now(py)?;
+        let task = draft.into_core(py, context, || inner.now(), |_| None)?;
         Task::on(py, inner.schedule(task)?, labelled)
     }
 
@@ -822,23 +824,20 @@ impl Scheduler {
         tasks: &[Bound<'_, Task>],
         replace: bool,
     ) -> PyResult<()> {
-        let now = inner.now();
+        let (now, context) = (inner.now(), Captured::now(py)?);
         // Made when a task depends on another one of these.
         let places: OnceCell<HashMap<usize, usize>> = OnceCell::new();
         let address = |(place, task): (usize, &Bound<'_, Task>)| (task.as_ptr().addr(), place);
         let all = || tasks.iter().enumerate().map(address).collect();
         let place = |task: &Py<Task>| places.get_or_init(all).get(&task.as_ptr().addr()).copied();
-        let core = tasks
-            .iter()
-            .filter_map(|task| task.get().copy_draft(py))
-            .map(|mut draft| {
-                self.place(py, &mut draft)?;
-                draft.into_core(py, || now, place)
-            })
-            .collect::<PyResult<Vec<crate::Task>>>()?;
+        let mut core = Vec::with_capacity(tasks.len());
+        for mut draft in tasks.iter().filter_map(|task| task.get().copy_draft(py)) {
+            self.place(py, &mut draft)?;
+            core.push(draft.into_core(py, context.share(py), || now, place)?);
+        }
         inner.schedule_with(core, replace, |handles| {
             for (task, handle) in tasks.iter().zip(handles) {
-                Task::accept(task, handle.clone());
+                Task::accept(task, handle);
             }
         })?;
         Ok(())
