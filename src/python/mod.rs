@@ -34,6 +34,7 @@ mod rules;
 mod run;
 mod scheduler;
 mod seen;
+mod stage;
 mod task;
 mod thread;
 
@@ -53,6 +54,7 @@ const LOOKUPS: &[&[&dyn lookup::Lookup]] = &[
     main_thread::LOOKUPS,
     numbers::LOOKUPS,
     pickling::LOOKUPS,
+    plain::LOOKUPS,
     records::LOOKUPS,
     rules::LOOKUPS,
     thread::LOOKUPS,
@@ -101,6 +103,7 @@ mod _native {
         super::refuse_subinterpreters()?;
         super::lookup::fill(module.py(), super::LOOKUPS)?;
         super::plain::join(&module.py().get_type::<Scheduler>(), ["after", "at"])?;
+        super::plain::join_class(&module.py().get_type::<Task>())?;
         let _ = module.py().get_type::<super::life::End>(); // made now, as all that is looked up
         module.add("RetryFixedDelay", module.py().get_type::<super::policies::RetryFixedDelay>())
     }

@@ -1,10 +1,10 @@
-//! Methods that take `**options`, for the calls that give none. Invariant: what is two methods to PyO3
-//! is one to Python, and answers the same whichever of the two is called.
+//! What takes options, for the calls that give none. Invariant: what is two functions to PyO3 is one to
+//! Python, and answers the same whichever of the two is called.
 //!
-//! PyO3 has a method that takes `**options` called with a tuple, which is made for the call; that costs
-//! more than all else that such a method does around the core. One that takes none is handed its
-//! arguments as they lie. So such a method has a plain twin, and between the two chooses a function
-//! that is given what CPython has: most calls are plain.
+//! PyO3 has a method that takes `**options` called with a tuple, which is made for the call, and a class
+//! with a tuple and a dict; that costs more than all else that such a call does around the core. A method
+//! that takes none is handed its arguments as they lie. So each has a plain twin, and between the two
+//! chooses a function that is given what CPython has: most calls are plain.
 
 use std::ptr;
 use std::sync::OnceLock;
@@ -12,6 +12,8 @@ use std::sync::OnceLock;
 use pyo3::ffi::{self, PyMethodDef, PyMethodDefPointer};
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyTuple, PyType};
+
+use super::lookup::{Lookup, Names};
 
 /// What a plain call gives at least. Whoever gives less is told by the method, under its own name.
 const REQUIRED: ffi::Py_ssize_t = 2;
@@ -24,6 +26,25 @@ struct Twins {
 
 /// Filled at import, under the GIL.
 static TWINS: [OnceLock<Twins>; 2] = [const { OnceLock::new() }; 2];
+
+/// The keyword arguments of a plain call of the class, in the order of its plain twin.
+static KEYWORDS: Names<3> = Names::new(["due", "job", "args"]);
+pub(super) static LOOKUPS: &[&dyn Lookup] = &[&KEYWORDS];
+
+/// The class's plain twin. Filled as those.
+static PLAIN: OnceLock<Py<PyAny>> = OnceLock::new();
+
+/// Has calls of this class without options go to its static method `_plain`.
+pub(super) fn join_class(class: &Bound<'_, PyType>) -> PyResult<()> {
+    if PLAIN.get().is_none() {
+        let plain = class.getattr("_plain")?.unbind();
+        PLAIN.get_or_init(|| plain);
+        class.delattr("_plain")?;
+        // SAFETY: attached, the class lives for ever, and nobody has called it yet.
+        unsafe { (*class.as_type_ptr()).tp_vectorcall = Some(make) };
+    }
+    Ok(())
+}
 
 /// Makes one method of each of these and its plain twin, which is the same with `_` before its name.
 pub(super) fn join(class: &Bound<'_, PyType>, names: [&str; 2]) -> PyResult<()> {
@@ -85,17 +106,36 @@ unsafe extern "C" fn choose<const N: usize>(
     }
     // SAFETY: attached, for CPython calls this; and what it calls it with.
     let given = unsafe { Given { py: Python::assume_attached(), args, count, names } };
-    match given.packed() {
-        Ok((args, options)) => {
-            let options = options.as_ref().map_or(ptr::null_mut(), Bound::as_ptr);
-            // SAFETY: this is what it was called on, and the others are a tuple and a dict or null.
-            unsafe { (twins.whole)(this, args.as_ptr(), options) }
-        }
-        Err(error) => {
-            error.restore(given.py);
-            ptr::null_mut()
-        }
+    // SAFETY: this is what it was called on, and the others are a tuple and a dict or null.
+    given.pass_on(|args, options| unsafe { (twins.whole)(this, args, options) })
+}
+
+/// Calls the class, or its plain twin.
+unsafe extern "C" fn make(
+    class: *mut ffi::PyObject,
+    args: *const *mut ffi::PyObject,
+    flagged_count: usize,
+    names: *mut ffi::PyObject,
+) -> *mut ffi::PyObject {
+    // SAFETY: attached, for CPython calls this; and what it calls it with.
+    let given = unsafe {
+        let count = ffi::PyVectorcall_NARGS(flagged_count);
+        Given { py: Python::assume_attached(), args, count, names }
+    };
+    let plain = PLAIN.get().expect("set before it was the class's");
+    if let Some(args) = given.plain() {
+        // SAFETY: attached, and all are live objects.
+        return unsafe {
+            ffi::PyObject_Vectorcall(plain.as_ptr(), args.as_ptr(), args.len(), ptr::null_mut())
+        };
     }
+    given.pass_on(|args, options| {
+        // SAFETY: attached. It is a class, so its class can be called, with a tuple and a dict or null.
+        unsafe {
+            let call = (*ffi::Py_TYPE(class)).tp_call.expect("a class can be called");
+            call(class, args, options)
+        }
+    })
 }
 
 /// What CPython calls a function with: `count` live objects, and behind them those that go with `names`,
@@ -108,6 +148,45 @@ struct Given<'py> {
 }
 
 impl<'py> Given<'py> {
+    /// Calls a function with the same, as a tuple and a dict or null.
+    fn pass_on(
+        &self,
+        call: impl FnOnce(*mut ffi::PyObject, *mut ffi::PyObject) -> *mut ffi::PyObject,
+    ) -> *mut ffi::PyObject {
+        match self.packed() {
+            Ok((args, options)) => {
+                let options = options.as_ref().map_or(ptr::null_mut(), Bound::as_ptr);
+                call(args.as_ptr(), options)
+            }
+            Err(error) => {
+                error.restore(self.py);
+                ptr::null_mut()
+            }
+        }
+    }
+
+    /// What the class's plain twin is called with, if this is all that is given: an id or none, and the
+    /// [`KEYWORDS`], without `args` or with it.
+    fn plain(&self) -> Option<[*mut ffi::PyObject; 4]> {
+        // SAFETY: attached, and it lives for ever.
+        let none = unsafe { ffi::Py_None() };
+        let id = match self.count {
+            0 => none,
+            1 => self.object(0).as_ptr(),
+            _ => return None,
+        };
+        let mut keywords = [ptr::null_mut(), ptr::null_mut(), none];
+        // SAFETY: null or a live object.
+        let names = unsafe { Bound::from_borrowed_ptr_or_opt(self.py, self.names) }?;
+        for (name, at) in names.cast::<PyTuple>().ok()?.iter().zip(self.count.cast_unsigned()..) {
+            let place = KEYWORDS.get(self.py).iter().position(|keyword| name.is(keyword))?;
+            keywords[place] = self.object(at).as_ptr();
+        }
+        let [due, job, args] = keywords;
+        let is_whole = !due.is_null() && !job.is_null();
+        is_whole.then_some([id, due, job, args])
+    }
+
     /// The same as a tuple and a dict.
     fn packed(&self) -> PyResult<(Bound<'py, PyTuple>, Option<Bound<'py, PyDict>>)> {
         let count = self.count.cast_unsigned();

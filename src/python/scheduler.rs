@@ -787,16 +787,15 @@ impl Scheduler {
 
     /// Schedules the descriptions of all tasks, or none.
     fn enter(&self, py: Python<'_>, tasks: &[Bound<'_, Task>], replace: bool) -> PyResult<()> {
-        let inner = self.checked()?;
-        for (count, task) in tasks.iter().enumerate() {
-            if let Err(error) = task.get().claim() {
-                tasks[..count].iter().for_each(|task| task.get().unclaim());
-                return Err(error);
-            }
-        }
-        let entered = self.enter_claimed(inner, py, tasks, replace);
+        let mut claimed = 0;
+        let entered = self.describe(py, tasks, &mut claimed).and_then(|core| {
+            let accept = |handles: Vec<TaskHandle>| {
+                tasks.iter().zip(handles).for_each(|(task, handle)| Task::accept(task, handle));
+            };
+            Ok(self.inner()?.schedule_with(core, replace, accept)?)
+        });
         if entered.is_err() {
-            tasks.iter().for_each(|task| task.get().unclaim());
+            tasks[..claimed].iter().for_each(|task| task.get().unclaim());
         }
         entered
     }
@@ -817,29 +816,29 @@ impl Scheduler {
         Ok(())
     }
 
-    fn enter_claimed(
+    /// Claims the tasks, and gives the core's for them. Counts the claimed ones, which stay so if one
+    /// is refused.
+    fn describe(
         &self,
-        inner: &crate::Scheduler,
         py: Python<'_>,
         tasks: &[Bound<'_, Task>],
-        replace: bool,
-    ) -> PyResult<()> {
-        let (now, context) = (inner.now(), Captured::now(py)?);
+        claimed: &mut usize,
+    ) -> PyResult<Vec<crate::Task>> {
+        let (now, context) = (self.checked()?.now(), Captured::now(py)?);
         // Made when a task depends on another one of these.
         let places: OnceCell<HashMap<usize, usize>> = OnceCell::new();
         let address = |(place, task): (usize, &Bound<'_, Task>)| (task.as_ptr().addr(), place);
         let all = || tasks.iter().enumerate().map(address).collect();
         let place = |task: &Py<Task>| places.get_or_init(all).get(&task.as_ptr().addr()).copied();
         let mut core = Vec::with_capacity(tasks.len());
-        for mut draft in tasks.iter().filter_map(|task| task.get().copy_draft(py)) {
-            self.place(py, &mut draft)?;
-            core.push(draft.into_core(py, context.share(py), || now, place)?);
-        }
-        inner.schedule_with(core, replace, |handles| {
-            for (task, handle) in tasks.iter().zip(handles) {
-                Task::accept(task, handle);
+        for task in tasks {
+            task.get().claim()?;
+            *claimed += 1;
+            if let Some(mut draft) = task.get().copy_draft(py) {
+                self.place(py, &mut draft)?;
+                core.push(draft.into_core(py, context.share(py), || now, place)?);
             }
-        })?;
-        Ok(())
+        }
+        Ok(core)
     }
 }

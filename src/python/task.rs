@@ -1,8 +1,7 @@
 //! A task in Python: first a description, then the handle on what was scheduled. Invariant: it is
 //! scheduled once, and from then on holds neither job nor args.
 
-use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use pyo3::exceptions::{PyRuntimeError, PyValueError};
@@ -22,6 +21,7 @@ use super::own::Own;
 use super::records;
 use super::recurrences::OneTime;
 use super::rules::{Label, Rule};
+use super::stage::Stage;
 use crate::{ControlOutcome, Error, TaskError, TaskHandle, TaskId, TaskState, Value, Waker};
 
 /// What to run and when, and the handle on it, as a `Timer` or a `Future` is.
@@ -72,44 +72,35 @@ use crate::{ControlOutcome, Error, TaskError, TaskHandle, TaskId, TaskState, Val
 ///     42
 #[pyclass(frozen, weakref, module = "duetime")]
 pub(super) struct Task {
-    /// The description, until it is scheduled. Locked for a moment, never while Python runs.
-    draft: Mutex<Option<Box<Draft>>>,
-    /// Whether a call is scheduling it, or has. Relaxed: the GIL orders those calls, and on a build
-    /// without one the exchange alone decides.
-    claimed: AtomicBool,
-    handle: Handle,
+    stage: Stage,
     /// What `future` gives, made when it is first asked for.
     future: OnceLock<Own>,
 }
 
-/// What a scheduled task is held by.
-enum Handle {
-    /// It was there from the start.
-    Given(TaskHandle),
-    /// Set before anybody can hear of the task.
-    Later(OnceLock<TaskHandle>),
-}
-
-impl Handle {
-    fn get(&self) -> Option<&TaskHandle> {
-        match self {
-            Self::Given(handle) => Some(handle),
-            Self::Later(handle) => handle.get(),
-        }
-    }
-
-    fn set(&self, handle: TaskHandle) {
-        if let Self::Later(later) = self {
-            // It cannot be set already: one call claimed the task.
-            let _ = later.set(handle);
-        }
-    }
-}
-
 impl Task {
+    fn described(draft: Draft) -> Self {
+        Self { stage: Stage::described(draft), future: OnceLock::new() }
+    }
+
+    /// The description without options.
+    fn draft_of(
+        py: Python<'_>,
+        id: Option<&Bound<'_, PyAny>>,
+        due: &Bound<'_, PyAny>,
+        job: &Bound<'_, PyAny>,
+        args: Option<&Bound<'_, PyAny>>,
+    ) -> PyResult<Draft> {
+        let callee = Callee::new(job, &arguments(py, args)?)?;
+        let id = id.map(task_id).transpose()?;
+        let mut draft = Draft::once(When::new("due", due)?, callee);
+        if let Some(id) = id {
+            draft.set_id(id);
+        }
+        Ok(draft)
+    }
+
     pub(super) fn scheduled(handle: TaskHandle) -> Self {
-        let (draft, claimed) = (Mutex::new(None), AtomicBool::new(true));
-        Self { draft, claimed, handle: Handle::Given(handle), future: OnceLock::new() }
+        Self { stage: Stage::scheduled(handle), future: OnceLock::new() }
     }
 
     /// A new Python task on a task of the core.
@@ -137,7 +128,7 @@ impl Task {
 
     /// Has the core remember this Python task, weakly, if it remembers anything of it.
     fn introduce(task: &Bound<'_, Self>) {
-        let label = task.get().handle.get().and_then(TaskHandle::label);
+        let label = task.get().stage.handle().and_then(TaskHandle::label);
         if let Some(label) = label.as_ref().and_then(|label| label.downcast_ref::<Label>()) {
             // Without memory for it, asking by id gives another Python task, which is no error.
             if let Ok(weak) = PyWeakrefReference::new(task.as_any()) {
@@ -146,42 +137,35 @@ impl Task {
         }
     }
 
-    fn draft(&self) -> std::sync::MutexGuard<'_, Option<Box<Draft>>> {
-        self.draft.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
     /// Claims the task for one call of `schedule`.
     pub(super) fn claim(&self) -> PyResult<()> {
-        if self.claimed.swap(true, Ordering::Relaxed) {
-            let message = "task was scheduled before; a Task can be scheduled once";
-            return Err(PyValueError::new_err(message));
+        if self.stage.claim() {
+            return Ok(());
         }
-        Ok(())
+        let message = "task was scheduled before; a Task can be scheduled once";
+        Err(PyValueError::new_err(message))
     }
 
     /// The call was refused: the task is as it was.
     pub(super) fn unclaim(&self) {
-        self.claimed.store(false, Ordering::Relaxed);
+        self.stage.unclaim();
     }
 
     /// A copy of the description of a claimed task.
     pub(super) fn copy_draft(&self, py: Python<'_>) -> Option<Draft> {
-        self.draft().as_ref().map(|draft| draft.copy(py))
+        self.stage.look(|draft| draft.copy(py))
     }
 
-    /// The call was accepted.
+    /// The call was accepted. Nobody has heard of the task yet.
     pub(super) fn accept(task: &Bound<'_, Self>, handle: TaskHandle) {
-        let this = task.get();
-        this.handle.set(handle);
-        let draft = this.draft().take();
-        if draft.as_ref().is_some_and(|draft| draft.is_labelled()) {
+        let draft = task.get().stage.settle(handle);
+        if draft.is_some_and(|draft| draft.is_labelled()) {
             Self::introduce(task);
         }
-        drop(draft); // user code, so after the lock
     }
 
     pub(super) fn handle(&self) -> PyResult<&TaskHandle> {
-        let handle = self.handle.get().ok_or_else(|| {
+        let handle = self.stage.handle().ok_or_else(|| {
             PyRuntimeError::new_err(
                 "the task is not scheduled; give it to Scheduler.schedule first",
             )
@@ -192,17 +176,17 @@ impl Task {
 
     /// The handle, if there is one yet; refused in a forked child.
     fn scheduled_handle(&self) -> PyResult<Option<&TaskHandle>> {
-        let Some(handle) = self.handle.get() else { return Ok(None) };
+        let Some(handle) = self.stage.handle() else { return Ok(None) };
         handle.check_process()?;
         Ok(Some(handle))
     }
 
     pub(super) fn draft_id(&self) -> Option<TaskId> {
-        self.draft().as_ref().and_then(|draft| draft.id().cloned())
+        self.stage.look(|draft| draft.id().cloned()).flatten()
     }
 
     pub(super) fn is_scheduled(&self) -> bool {
-        self.handle.get().is_some()
+        self.stage.handle().is_some()
     }
 
     /// Waits for the end, and gives how the task ended.
@@ -256,7 +240,7 @@ impl Task {
     fn refusal(&self, py: Python<'_>, error: &TaskError) -> PyErr {
         match error {
             TaskError::Cancelled => {
-                let last = self.handle.get().and_then(TaskHandle::last_error);
+                let last = self.stage.handle().and_then(TaskHandle::last_error);
                 cancelled_by(py, last.as_ref())
             }
             error => task_error(py, error),
@@ -264,10 +248,11 @@ impl Task {
     }
 
     pub(super) fn recurrence_object<'py>(&self, py: Python<'py>) -> Option<Bound<'py, PyAny>> {
-        if let Some(draft) = &*self.draft() {
-            return draft.recurrence().map(|object| object.bind(py).clone());
+        let described = |draft: &Draft| Some(draft.recurrence()?.bind(py).clone());
+        if let Some(object) = self.stage.look(described) {
+            return object;
         }
-        let label = self.handle.get()?.label()?;
+        let label = self.stage.handle()?.label()?;
         let recurrence = label.downcast_ref::<Label>()?.recurrence.as_ref()?;
         Some(recurrence.bind(py).clone())
     }
@@ -304,15 +289,10 @@ impl Task {
         interrupt: Maybe<'_>,
         grace: Maybe<'_>,
     ) -> PyResult<Self> {
-        let callee = Callee::new(job, &arguments(py, args)?)?;
+        let mut draft = Self::draft_of(py, id, due, job, args)?;
         let rule = recurrence.map_or(Ok(None), Rule::new)?;
-        let id = id.map(task_id).transpose()?;
-        let mut draft = Draft::once(When::new("due", due)?, callee);
         if let (Some(rule), Some(recurrence)) = (rule, recurrence) {
             draft.recur(rule, recurrence);
-        }
-        if let Some(id) = id {
-            draft.set_id(id);
         }
         let (jitter, interrupt, grace) = (jitter.given(), interrupt.given(), grace.given());
         let options = [
@@ -332,13 +312,20 @@ impl Task {
             value.map_or(Ok(()), |value| draft.set(name, value))?;
         }
         draft.check()?;
-        let claimed = AtomicBool::new(false);
-        Ok(Self {
-            draft: Mutex::new(Some(Box::new(draft))),
-            claimed,
-            handle: Handle::Later(OnceLock::new()),
-            future: OnceLock::new(),
-        })
+        Ok(Self::described(draft))
+    }
+
+    /// `Task` without options.
+    #[staticmethod]
+    #[pyo3(signature = (id, due, job, args, /))]
+    fn _plain(
+        py: Python<'_>,
+        id: Option<&Bound<'_, PyAny>>,
+        due: &Bound<'_, PyAny>,
+        job: &Bound<'_, PyAny>,
+        args: Option<&Bound<'_, PyAny>>,
+    ) -> PyResult<Self> {
+        Self::draft_of(py, id, due, job, args).map(Self::described)
     }
 
     /// What the task is known by; `None` until it is scheduled, if none was given.
@@ -366,7 +353,7 @@ impl Task {
         if let Some(handle) = self.scheduled_handle()? {
             return Ok(Some(as_seconds(handle.due())));
         }
-        Ok(match self.draft().as_ref().map(|draft| draft.due) {
+        Ok(match self.stage.look(|draft| draft.due) {
             Some(When::Clock(due)) => Some(as_seconds(due)),
             Some(When::Wall(_)) | None => None,
         })
@@ -377,7 +364,7 @@ impl Task {
     fn priority(&self) -> PyResult<i32> {
         Ok(match self.scheduled_handle()? {
             Some(handle) => handle.priority(),
-            None => self.draft().as_ref().map_or(0, |draft| draft.priority()),
+            None => self.stage.look(Draft::priority).unwrap_or(0),
         })
     }
 
@@ -397,7 +384,7 @@ impl Task {
     fn group(&self) -> PyResult<Option<String>> {
         Ok(match self.scheduled_handle()? {
             Some(handle) => handle.group(),
-            None => self.draft().as_ref().and_then(|draft| draft.group().map(Into::into)),
+            None => self.stage.look(|draft| draft.group().map(Into::into)).flatten(),
         })
     }
 
@@ -719,13 +706,11 @@ impl Task {
     /// What nobody else visits: the description, or the outcome if no other handle shares it.
     fn __traverse__(&self, visit: PyVisit<'_>) -> Result<(), PyTraverseError> {
         visit.call(self.future.get().map(|future| &**future))?;
-        if let Ok(draft) = self.draft.try_lock()
-            && let Some(draft) = &*draft
-        {
-            return draft.visit(visit);
+        if let Some(result) = self.stage.try_look(|draft| draft.visit(visit)) {
+            return result;
         }
         let mut result = Ok(());
-        if let Some(handle) = self.handle.get() {
+        if let Some(handle) = self.stage.handle() {
             handle.visit_outcome(&mut |value| {
                 if result.is_ok() {
                     result = super::seen::visit(value, visit);
@@ -736,9 +721,8 @@ impl Task {
     }
 
     fn __clear__(&self) {
-        let draft = self.draft().take();
-        drop(draft);
-        if let Some(handle) = self.handle.get() {
+        drop(self.stage.clear());
+        if let Some(handle) = self.stage.handle() {
             handle.drop_outcome();
         }
     }

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import dataclasses
 import enum
+import functools
 import importlib.resources
 import inspect
 import pickle
+import re
 from collections.abc import Callable
 from datetime import timedelta
 from typing import Any
@@ -116,6 +118,45 @@ def test_a_task_shows_what_it_was_made_with() -> None:
     for name in ("id", "state", "due", "priority", "recurrence", "runs", "failures", "missed"):
         with pytest.raises(AttributeError):
             setattr(task, name, None)
+
+
+def test_a_task_is_the_same_however_the_class_is_called() -> None:
+    """Where no options are given the call goes another way inside."""
+    made = "".join(["d", "ue"])  # not the string that the compiler has for the name
+    tasks: list[Any] = [
+        Task(due=5, job=pow, args=(2, 3)),
+        Task(job=pow, args=[2, 3], due=5),
+        Task(None, due=5, job=pow, args=(2, 3)),
+        Task(id=None, due=5, job=pow, args=(2, 3)),
+        Task(due=5, job=pow, args=(2, 3), recurrence=None),
+        Task(**{made: 5, "job": pow, "args": (2, 3)}),
+        Task(*[None], due=5, job=pow, args=(2, 3)),
+        functools.partial(Task, due=5)(job=pow, args=(2, 3)),
+        Task.__new__(Task, due=5, job=pow, args=(2, 3)),
+    ]
+    clock = ManualClock()
+    with Scheduler(clock=clock) as scheduler:
+        scheduler.schedule_all(tasks)
+        clock.advance(5)
+        assert [(task.due, task.result()) for task in tasks] == [(5.0, 8)] * len(tasks)
+    assert [Task("t", due=5, job=pow).id, Task(id="t", due=5, job=pow).id] == ["t", "t"]
+
+
+@pytest.mark.parametrize(
+    ("args", "keywords", "message"),
+    [
+        ((), {}, "missing 2 required keyword arguments: 'due' and 'job'"),
+        (("t",), {"due": 5}, "missing 1 required keyword argument: 'job'"),
+        (("t", 5), {"job": pow}, "takes from 0 to 1 positional arguments but 2 were given"),
+        (("t",), {"id": "t", "due": 5, "job": pow}, "got multiple values for argument 'id'"),
+        ((), {"due": 5, "job": pow, "jobs": 5}, "got an unexpected keyword argument 'jobs'"),
+    ],
+)
+def test_a_call_of_the_class_that_does_not_fit_says_why(
+    args: Any, keywords: Any, message: str
+) -> None:
+    with pytest.raises(TypeError, match=f"^{re.escape(f'Task.__new__() {message}')}"):
+        Task(*args, **keywords)
 
 
 def test_after_at_and_every_take_the_options_of_a_task(world: World) -> None:
