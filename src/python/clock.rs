@@ -13,6 +13,7 @@ use super::elsewhere;
 use super::life::Life;
 use super::numbers::{Maybe, as_seconds, duration, timestamp};
 use super::own::{Own, report};
+use super::stay;
 use crate::{Busy, Clock, Error, Timestamp, Waker};
 
 /// Any zero-argument callable that gives seconds.
@@ -90,6 +91,7 @@ impl ManualClock {
     #[new]
     #[pyo3(signature = (start=Maybe::LeftOut), text_signature = "(start=0.0)")]
     fn new(start: Maybe<'_>) -> PyResult<Self> {
+        stay::here();
         let start = start.read(Timestamp::ZERO, |start| timestamp("start", start))?;
         Ok(Self { inner: crate::ManualClock::starting_at(start) })
     }

@@ -22,6 +22,7 @@ use super::lookup::{Attribute, Class, Lookup, Names};
 use super::numbers::wrong_type;
 use super::own::{Own, came, report};
 use super::run::Run;
+use super::stay;
 use crate::{JobError, Later, Outcome, TaskHandle, WeakCrew};
 
 static EVENT_LOOP: Class = Class::new("duetime._coroutines", "EventLoop");
@@ -293,6 +294,7 @@ impl Completion {
     }
 
     fn take(&self) -> Option<crate::Completion> {
+        stay::here();
         self.lock().take()
     }
 

@@ -8,6 +8,7 @@ use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyTuple, PyType};
 
 use super::numbers::wrong_type;
+use super::stay;
 
 /// Exception classes. Equal if they are the same ones, in the same order.
 pub(super) struct Classes(Vec<Py<PyType>>);
@@ -85,6 +86,7 @@ impl Filter {
         retry_on: Option<&Bound<'_, PyAny>>,
         give_up_on: Option<&Bound<'_, PyAny>>,
     ) -> PyResult<Self> {
+        stay::here();
         let read = |parameter, value: Option<&Bound<'_, PyAny>>| {
             value.map(|value| Classes::read(parameter, value)).transpose()
         };
@@ -125,6 +127,7 @@ impl Filter {
 
     /// The keyword arguments that make it.
     pub(super) fn arguments<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
+        stay::here();
         let arguments = PyDict::new(py);
         arguments.set_item("retry_on", self.retry_on(py)?)?;
         arguments.set_item("give_up_on", self.give_up_on(py)?)?;

@@ -9,6 +9,8 @@ use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
 use pyo3::types::{PyDelta, PyString, PyType};
 
+use super::stay;
+
 /// What [`fill`] fills.
 pub(super) trait Lookup: Sync {
     fn fill(&self, py: Python<'_>) -> PyResult<()>;
@@ -116,5 +118,6 @@ impl<const N: usize> Lookup for Members<N> {
 }
 
 fn found<'a, T>(lookup: &'a PyOnceLock<T>, py: Python<'a>) -> &'a T {
+    stay::here();
     lookup.get(py).expect("every lookup is in its file's list of LOOKUPS, and filled at import")
 }

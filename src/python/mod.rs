@@ -35,6 +35,7 @@ mod run;
 mod scheduler;
 mod seen;
 mod stage;
+mod stay;
 mod task;
 mod thread;
 

@@ -4,6 +4,7 @@ use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyTuple};
 
 use super::lookup::{Attribute, Lookup};
+use super::stay;
 
 static MAKE: Attribute = Attribute::new("copyreg", "__newobj_ex__");
 pub(super) static LOOKUPS: &[&dyn Lookup] = &[&MAKE];
@@ -17,6 +18,7 @@ where
     A: IntoPyObject<'py, Target = PyTuple, Output = Bound<'py, PyTuple>>,
     PyErr: From<A::Error>,
 {
+    stay::here();
     Ok((slf.get_type().into_any(), args.into_pyobject(slf.py())?))
 }
 

@@ -14,6 +14,7 @@ use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyTuple, PyType};
 
 use super::lookup::{Lookup, Names};
+use super::stay;
 
 /// What a plain call gives at least. Whoever gives less is told by the method, under its own name.
 const REQUIRED: ffi::Py_ssize_t = 2;
@@ -99,6 +100,7 @@ unsafe extern "C" fn choose<const N: usize>(
     count: ffi::Py_ssize_t,
     names: *mut ffi::PyObject,
 ) -> *mut ffi::PyObject {
+    stay::here();
     let twins = TWINS[N].get().expect("set before there was a method that calls this");
     if names.is_null() && count >= REQUIRED {
         // SAFETY: as CPython called this.
@@ -117,6 +119,7 @@ unsafe extern "C" fn make(
     flagged_count: usize,
     names: *mut ffi::PyObject,
 ) -> *mut ffi::PyObject {
+    stay::here();
     // SAFETY: attached, for CPython calls this; and what it calls it with.
     let given = unsafe {
         let count = ffi::PyVectorcall_NARGS(flagged_count);

@@ -19,7 +19,7 @@ use super::job::Callee;
 use super::numbers::{Maybe, When, as_seconds, duration, flag, task_id, timeout, wrong_type};
 use super::rules::{first_due, rule_or_period};
 use super::task::Task;
-use super::{blocking, elsewhere, records};
+use super::{blocking, elsewhere, records, stay};
 use crate::{ControlOutcome, Error, TaskHandle, TaskId, Timestamp, Waker};
 
 /// The native part of `duetime.Scheduler`, which is the one to use.
@@ -37,6 +37,7 @@ impl Scheduler {
         text_signature = "(workers=4, *, clock=None, history=10000, name='duetime', loop=None, executor=None, limits=None)"
     )]
     fn new(args: &Bound<'_, PyTuple>, kwargs: Option<&Bound<'_, PyDict>>) -> Self {
+        stay::here();
         let _ = (args, kwargs); // they are for __init__
         Self { core: OnceLock::new() }
     }
@@ -738,6 +739,7 @@ impl Scheduler {
 
 impl Scheduler {
     fn core(&self) -> PyResult<&Core> {
+        stay::here();
         let message = "Scheduler.__init__ was not called";
         self.core.get().map(|core| &**core).ok_or_else(|| PyRuntimeError::new_err(message))
     }

@@ -10,6 +10,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use super::draft::Draft;
+use super::stay;
 use crate::TaskHandle;
 
 pub(super) struct Stage {
@@ -70,6 +71,7 @@ impl Stage {
 
     /// What was scheduled, if it was.
     pub(super) fn handle(&self) -> Option<&TaskHandle> {
+        stay::here();
         if !self.scheduled.load(Ordering::Acquire) {
             return None;
         }

@@ -22,6 +22,7 @@ use super::records;
 use super::recurrences::OneTime;
 use super::rules::{Label, Rule};
 use super::stage::Stage;
+use super::stay;
 use crate::{ControlOutcome, Error, TaskError, TaskHandle, TaskId, TaskState, Value, Waker};
 
 /// What to run and when, and the handle on it, as a `Timer` or a `Future` is.
@@ -289,6 +290,7 @@ impl Task {
         interrupt: Maybe<'_>,
         grace: Maybe<'_>,
     ) -> PyResult<Self> {
+        stay::here();
         let mut draft = Self::draft_of(py, id, due, job, args)?;
         let rule = recurrence.map_or(Ok(None), Rule::new)?;
         if let (Some(rule), Some(recurrence)) = (rule, recurrence) {

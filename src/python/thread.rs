@@ -13,6 +13,7 @@ use super::context;
 use super::elsewhere::Elsewhere;
 use super::lookup::{Attribute, Lookup};
 use super::own::report;
+use super::stay;
 use crate::{Pause, Surroundings, stop_at_end};
 
 static ENTER: Attribute = Attribute::new("duetime._threads", "enter");
@@ -30,6 +31,7 @@ const TURN: Duration = Duration::from_millis(1);
 
 impl Surroundings for PythonThread {
     fn live(&self, name: &str, life: &mut dyn FnMut(&dyn Pause)) {
+        stay::here();
         // No answer: the interpreter ends, and so does this thread, without having lived.
         let Some(state) = ThreadState::new() else { return };
         let _: Option<()> = Python::try_attach(|py| {

@@ -12,7 +12,7 @@ import pytest
 from helpers import PRESS_AT_EXIT, clean_run
 
 PARTS = """
-import contextvars, gc, sys, threading, time
+import contextvars, gc, sys, threading, time, weakref
 from concurrent.futures import CancelledError, ThreadPoolExecutor
 from duetime import *
 
@@ -84,6 +84,7 @@ USES = {
     "executor": "Task(due=0, job=int, executor=Executor(1))",
     "dependency": "Task(due=0, job=int, depends_on=[Task(due=0, job=Deleted().job)])",
     "bad dependency": "Task(due=0, job=int, depends_on=[Deleted()])",
+    "weak reference": "weak = weakref.ref(Task(due=0, job=int), slow)",
     "bad number": "scheduler.after(Deleted(), int)",
     "bad tasks": "scheduler.schedule_all(iter([Deleted()]))",
     "bad kinds": "scheduler.add_listener(print, iter([Deleted()]))",
@@ -110,6 +111,38 @@ time.sleep(0.1)
 def test_a_daemon_thread_in_code_that_runs_as_a_reference_of_ours_goes(use: str) -> None:
     for _ in range(3):
         clean_run(PARTS + f"USE = {USES[use]!r}" + USER)
+
+
+COLLECTED = """
+class Circle:
+    def __init__(self): self.me = self
+    def __del__(self):
+        while here: time.sleep(0.001)
+here = []
+scheduler = Scheduler(1)
+def user():
+    allocations = FIRST
+    gc.collect()
+    while True:
+        gc.disable()
+        Circle()
+        gc.set_threshold(gc.get_count()[0] + allocations)
+        gc.enable()
+        here.append(True)
+        try:
+            scheduler.every(9, int, id=str(allocations), max_runs=1).cancel()
+        except SchedulerClosedError:
+            pass
+        here.clear()
+        allocations += 1
+threading.Thread(target=user, daemon=True).start()
+time.sleep(0.1)
+"""
+
+
+@pytest.mark.parametrize("first", range(16))
+def test_a_daemon_thread_in_a_collection_that_an_allocation_of_ours_began(first: int) -> None:
+    clean_run(PARTS + f"FIRST = {first}" + COLLECTED)
 
 
 JOBS = {
