@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import signal
 import subprocess
 import sys
 import textwrap
@@ -113,14 +114,26 @@ def run_python(
     code: str, *, timeout: float = WATCHDOG, options: tuple[str, ...] = ()
 ) -> subprocess.CompletedProcess[str]:
     """Runs `code` in a fresh interpreter."""
-    return subprocess.run(
-        [sys.executable, *options, "-c", textwrap.dedent(code)],
-        capture_output=True,
-        text=True,
-        timeout=timeout,
-        check=False,
-        stdin=subprocess.DEVNULL,
-    )
+    for _ in range(3):
+        done = subprocess.run(
+            [sys.executable, *options, "-c", textwrap.dedent(code)],
+            capture_output=True,
+            text=True,
+            timeout=timeout,
+            check=False,
+            stdin=subprocess.DEVNULL,
+        )
+        if not was_struck(done):
+            break
+    return done
+
+
+def was_struck(done: subprocess.CompletedProcess[str]) -> bool:
+    """Whether it may have been a fault of CPython 3.10's: a daemon thread that waited for the GIL
+    reads, as it is ended, what the end of the interpreter has freed (python/cpython#110052).
+    """
+    crashed = (done.returncode, done.stderr) == (-signal.SIGSEGV, "")
+    return crashed and sys.version_info < (3, 11)
 
 
 def clean_run(code: str, *, options: tuple[str, ...] = ()) -> str:
