@@ -8,7 +8,9 @@
 //! and where PyO3 lets go of an object of ours, the callback of a weak reference to it is called.
 //!
 //! So such a thread is met before its first frame is left. A cleanup handler runs as soon as the frame
-//! that its buffer lies in has been left, and a buffer on the heap lies in none.
+//! that its buffer lies in has been left, and a buffer on the heap lies in none. What is not met is a
+//! collection that begins while PyO3 reads the arguments of a thread's first call, but of `after`, `at` and
+//! `Task`.
 
 #[cfg(all(target_os = "linux", target_env = "gnu"))]
 pub(super) use glibc::here;

@@ -121,6 +121,7 @@ class Circle:
 here = []
 scheduler = Scheduler(1)
 def user():
+    scheduler.now()  # the arguments of a thread's first call are read before it is known
     allocations = FIRST
     gc.collect()
     while True:
