@@ -145,6 +145,17 @@ pub(crate) enum Alarm {
     Never,
 }
 
+impl Alarm {
+    /// The same, but `limit` from now at the latest.
+    pub(crate) fn within(self, limit: Duration) -> Self {
+        match self {
+            Self::At(at) => Self::At(at.min(instant() + limit)),
+            Self::After(time) => Self::After(time.min(limit)),
+            Self::Never => Self::After(limit),
+        }
+    }
+}
+
 impl Pace {
     /// The alarm for `due`, when the clock shows `now`.
     pub(crate) fn alarm(self, now: Timestamp, due: Timestamp) -> Alarm {

@@ -191,6 +191,11 @@ impl<T: Live> DueHeap<T> {
         self.reconsider();
     }
 
+    /// How many entries a rebuild has still to look at, or a few more.
+    pub(crate) fn left_to_rebuild(&self) -> usize {
+        self.retiring.len() + self.line.left_to_sweep()
+    }
+
     /// Whether a rebuild goes on. [`DueHeap::step`] finishes it sooner.
     pub(crate) fn is_retiring(&self) -> bool {
         !self.retiring.is_empty() || !self.line.is_swept()

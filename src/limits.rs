@@ -107,6 +107,10 @@ impl Groups {
         self.0.iter_mut().for_each(|group| group.crowded.step(count));
     }
 
+    pub(crate) fn left_to_rebuild(&self) -> usize {
+        self.0.iter().map(|group| group.crowded.left_to_rebuild()).sum()
+    }
+
     pub(crate) fn is_rebuilding(&self) -> bool {
         self.0.iter().any(|group| group.crowded.is_retiring())
     }

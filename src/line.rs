@@ -91,6 +91,11 @@ impl<T> Line<T> {
         self.swept.is_none()
     }
 
+    /// How many a sweep has still to look at, or a few more.
+    pub(crate) fn left_to_sweep(&self) -> usize {
+        self.swept.map_or(0, |swept| self.pieces.len().saturating_sub(swept).max(1) * PIECE)
+    }
+
     /// Sweeps the next piece: what `keep` gives back stays, where it was, in as few pieces as it takes.
     pub(crate) fn sweep(&mut self, mut keep: impl FnMut(T) -> Option<T>) {
         let Some(at) = self.swept else { return };

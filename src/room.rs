@@ -43,6 +43,8 @@ pub(crate) struct Room {
     pub(crate) groups: Groups,
     pub(crate) registry: Registry,
     pub(crate) idle: Idle,
+    /// Whether a worker that has nothing else to do tends a rebuild.
+    pub(crate) tended: bool,
     pub(crate) door: Door,
     pub(crate) phase: Phase,
     /// Whether nothing is to start, for now.
@@ -80,9 +82,12 @@ pub(crate) struct Room {
     pub(crate) alive: usize,
 }
 
-/// How many entries of a retiring heap a worker looks at in one go: a tenth of a millisecond's work,
-/// or a few where no task is in the caches.
-const PIECE: usize = 512;
+/// How many entries of a heap that is rebuilt a worker moves in one hold of the lock: a few microseconds'
+/// work.
+pub(crate) const PIECE: usize = 32;
+
+/// How many it moves between two looks at what else there is to do.
+pub(crate) const SHARE: usize = 16 * PIECE;
 
 impl Room {
     pub(crate) fn new(workers: usize, registry: Registry, groups: Groups) -> Self {
@@ -92,6 +97,7 @@ impl Room {
             groups,
             registry,
             idle: Idle::default(),
+            tended: false,
             door: Door::new(),
             phase: Phase::Open,
             paused: false,
@@ -297,13 +303,42 @@ impl Room {
         gone
     }
 
-    /// Goes on with the rebuild of a heap, one piece of it. `true` if more is to do.
-    pub(crate) fn rebuild(&mut self) -> bool {
+    /// Goes on with the rebuild of a heap, one piece of it.
+    pub(crate) fn rebuild(&mut self) {
         self.waiting.step(PIECE);
         self.announced.step(PIECE);
         self.groups.rebuild(PIECE);
         self.announced.bury(self.groups.take_gone());
-        self.is_rebuilding()
+    }
+
+    /// How many entries a rebuild has still to look at.
+    pub(crate) fn left_to_rebuild(&self) -> usize {
+        self.waiting.left_to_rebuild()
+            + self.announced.left_to_rebuild()
+            + self.groups.left_to_rebuild()
+    }
+
+    /// Whether an idle worker is to go on with a rebuild. One tends it: the one that has a `share`, which
+    /// is how much was left when it looked last. While calls do as much as it would, it would only
+    /// be in their way.
+    pub(crate) fn wants_hand(&mut self, share: &mut Option<usize>) -> bool {
+        let left = self.left_to_rebuild();
+        if left == 0 {
+            self.stop_tending(share);
+        }
+        if left == 0 || (self.tended && share.is_none()) {
+            return false;
+        }
+        self.tended = true;
+        let before = share.replace(left).unwrap_or(left);
+        before.saturating_sub(left) < SHARE
+    }
+
+    /// The worker has something else to do.
+    pub(crate) fn stop_tending(&mut self, share: &mut Option<usize>) {
+        if share.take().is_some() {
+            self.tended = false;
+        }
     }
 
     pub(crate) fn is_rebuilding(&self) -> bool {
@@ -336,7 +371,7 @@ impl Room {
         if self.is_covered() {
             return None;
         }
-        if self.is_rebuilding() {
+        if self.is_rebuilding() && !self.tended {
             return self.idle.summon();
         }
         let due = self.head_for_workers()?;
@@ -399,3 +434,6 @@ impl Room {
         self.wakers.take_quiet(idle)
     }
 }
+
+#[cfg(test)]
+mod tests;

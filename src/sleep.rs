@@ -2,14 +2,19 @@
 //! Invariant: nobody sleeps over a task that is due, whatever moves the clock, for a reading that is out
 //! of date is made again (see [`Room::has_moved`]); the wake-up protocol is [`crate::idle`]'s.
 
+use std::time::Duration;
+
 use crate::clock::{Alarm, Timestamp, Waker};
 use crate::job::discard;
 use crate::nap::{Look, Sleeper};
 use crate::owed::Owed;
 use crate::patience::Patience;
 use crate::queue::{TaskQueue, call};
-use crate::room::{Phase, Room};
+use crate::room::{PIECE, Phase, Room, SHARE};
 use crate::sync::MutexGuard;
+
+/// How long a worker leaves a rebuild to the calls that go on with it, before it looks again.
+const REST: Duration = Duration::from_millis(10);
 
 impl TaskQueue {
     /// The time, read with no lock held, and the lock; of a clock that was not moved in between.
@@ -32,6 +37,7 @@ impl TaskQueue {
     /// clock is read with no lock held.
     pub(crate) fn sleep(&self, owed: &mut Owed, now: &dyn Fn() -> Timestamp) {
         let mut patience = Patience::default();
+        let mut share = None;
         loop {
             let (time, mut room) = self.look_up(&mut owed.moves, now);
             if room.is_over() || room.head_for_workers().is_some_and(|due| due <= time) {
@@ -39,13 +45,13 @@ impl TaskQueue {
                     room.idle.depart();
                     owed.arrival = true;
                 }
+                room.stop_tending(&mut share);
                 room.come_to_door(time, owed);
                 return;
             }
-            if room.rebuild() {
-                let gone = room.take_gone();
-                drop(room); // between two pieces whoever waits for the lock gets it
-                discard(gone);
+            if room.wants_hand(&mut share) {
+                drop(room);
+                share = Some(self.rebuild());
                 continue;
             }
             room.settle(time, owed);
@@ -55,8 +61,28 @@ impl TaskQueue {
                 call(wakers);
                 continue;
             }
-            self.doze(room, time, owed, &mut patience);
+            let limit = share.map(|_| REST);
+            self.doze(room, time, owed, &mut patience, limit);
         }
+    }
+
+    /// An idle worker's share of a rebuild; says how much is left. It holds the lock many times, and
+    /// not for long: who waits for longer than a few microseconds is put to sleep, and loses a
+    /// hundred times as much.
+    fn rebuild(&self) -> usize {
+        let mut left = usize::MAX;
+        for _ in 0..SHARE / PIECE {
+            let mut room = self.lock();
+            room.rebuild();
+            left = room.left_to_rebuild();
+            let gone = room.take_gone();
+            drop(room);
+            discard(gone);
+            if left == 0 {
+                break;
+            }
+        }
+        left
     }
 
     /// A worker is about to leave its surroundings, only to let others in.
@@ -64,19 +90,21 @@ impl TaskQueue {
         self.lock().come_to_door(now, owed);
     }
 
-    /// One stretch of sleep. Afterwards the worker is off the list of the idle.
+    /// One stretch of sleep, of `limit` at the most. Afterwards the worker is off the list of the idle.
     fn doze<'a>(
         &'a self,
         mut room: MutexGuard<'a, Room>,
         now: Timestamp,
         owed: &mut Owed,
         patience: &mut Patience,
+        limit: Option<Duration>,
     ) {
         let worker = owed.worker;
         let (head, second) = (room.head_for_workers(), room.second_due());
         let due = room.idle.enter(worker, head, second);
         let alarm = due.map_or(Alarm::Never, |due| self.pace.alarm(now, due));
         let alarm = patience.stretch(alarm, now);
+        let alarm = limit.map_or(alarm, |limit| alarm.within(limit));
         room = crate::slack::precisely(alarm, || self.bells[worker].wait(room, alarm));
         let by_itself = room.idle.leave(worker);
         owed.arrival = !by_itself;
@@ -145,3 +173,6 @@ impl TaskQueue {
         drop(waker);
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -11,8 +11,14 @@ use super::*;
 #[derive(Clone, Debug)]
 struct Flag(Rc<Cell<bool>>);
 
+thread_local! {
+    /// How often it was asked whether an entry is live.
+    static ASKED: Cell<usize> = const { Cell::new(0) };
+}
+
 impl Live for Flag {
     fn is_live(entry: &Entry<Self>) -> bool {
+        ASKED.set(ASKED.get() + 1);
         entry.task.0.get()
     }
 }
@@ -180,6 +186,30 @@ fn tombstones_are_not_left_behind_by_those_that_run() {
     while !pair.list.is_empty() {
         pair.pop(i64::MAX);
         pair.check();
+    }
+}
+
+/// Every thread waits for a call that looks at many tasks, and these are in no cache.
+#[test]
+fn no_call_looks_at_many_entries_however_many_there_are() {
+    // What is looked at as soon as it is worth it, of the line and of the rest; and then in steps.
+    const MOST: usize = 2 * AT_ONCE + STEP;
+    let check = |pair: &mut Pair, call: &dyn Fn(&mut Pair)| {
+        ASKED.set(0);
+        call(pair);
+        let asked = ASKED.get();
+        assert!(asked <= MOST, "{asked} of {}", pair.size());
+    };
+    let mut pair = Pair::default();
+    (0..5_000).for_each(|n| check(&mut pair, &|pair| pair.push(2 * n, 0))); // in line
+    (0..5_000).for_each(|n| check(&mut pair, &|pair| pair.push(n * 7_919 % 9_998, 0)));
+    assert!(pair.heap.line.len() > 10 * MOST && pair.heap.entries.len() > 10 * MOST);
+    for n in 0..12_000 {
+        // From the middle: the head is live.
+        check(&mut pair, &|pair| pair.cancel(pair.list.len() / 2));
+        if n % 4 == 0 {
+            check(&mut pair, &|pair| pair.push(n * 7_919 % 10_007, 0));
+        }
     }
 }
 
