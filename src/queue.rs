@@ -153,6 +153,7 @@ impl TaskQueue {
     /// Cancels `task` if it waits, or tells it to stop if it runs. If listeners are to be `told`, a
     /// waiting one counts as being told of until the caller settles that; else it ends here.
     pub(crate) fn cancel(&self, task: &TaskRef, told: bool) -> (CancelMove, Option<Over>) {
+        task.state.get(); // fetched before the lock is held: it may be in no cache
         let mut room = self.lock();
         let cancelled = task.state.try_cancel();
         room.note_cancel(task, cancelled, told);
